@@ -1,0 +1,8 @@
+# SPDX-FileCopyrightText: 2026 robotmem_ros contributors
+# SPDX-License-Identifier: Apache-2.0
+"""Storage in one SQLite file. Everything outside sees `Store` and `Snapshot` alone, and no SQL."""
+
+from robotmem_ros.core.store.snapshot import Counts, EngineFailure, Snapshot
+from robotmem_ros.core.store.store import NewMemory, Store
+
+__all__ = ["Counts", "EngineFailure", "NewMemory", "Snapshot", "Store"]

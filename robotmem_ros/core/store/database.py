@@ -1,0 +1,202 @@
+# SPDX-FileCopyrightText: 2026 robotmem_ros contributors
+# SPDX-License-Identifier: Apache-2.0
+"""One SQLite file, many threads and processes: connections, transactions and errors.
+
+One connection writes, behind a lock; readers take a connection of their own from a pool and see
+one moment of the database for as long as they hold it. Write-ahead logging lets both go on at
+once, and synchronous=FULL puts every commit on disk before it is answered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import threading
+from collections.abc import Callable, Iterator
+
+import apsw
+import sqlite_vec
+
+from robotmem_ros.core.errors import ConfigError, StoreError
+from robotmem_ros.core.filters import Conditions
+from robotmem_ros.core.store import schema
+
+
+class BrokenIndexError(StoreError):
+    """A table that the software relies on is missing or is not what it was."""
+
+
+class Connection(apsw.Connection):
+    """A connection to the database.
+
+    Attributes
+    ----------
+    conditions: those of the query it serves, for the SQL functions of eligibility.py.
+    """
+
+    conditions = Conditions()
+
+
+_BUSY_TIMEOUT_MS = 30_000
+"""How long a writer waits for another process before it gives up."""
+
+_IDLE_READERS = 8
+_PAGE_CACHE_KIB = 16_384
+
+
+class Database:
+    """The open database file.
+
+    Parameters
+    ----------
+    path: the file; it is made, readable by its owner alone, if it is not there.
+    prepare: called with each new connection, to give it SQL functions.
+
+    Raises
+    ------
+    ConfigError: the file or its folder cannot be made or written.
+    StoreError: the file is damaged, not ours or too new.
+    """
+
+    def __init__(self, path: str, prepare: Callable[[Connection], None]) -> None:
+        self._prepare = prepare
+        self.path = str(pathlib.Path(path).expanduser().absolute())
+        _make_file(self.path)
+        self._write_lock = threading.Lock()
+        self._idle: list[Connection] = []
+        self._idle_lock = threading.Lock()
+        self._closed = False
+        with translated_errors(self.path):
+            self._writer = self._connect()
+            try:
+                schema.migrate(self._writer)
+            except BaseException:
+                self._writer.close()
+                raise
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk, the write-ahead log included."""
+        total = 0
+        for name in (self.path, self.path + "-wal"):
+            with contextlib.suppress(FileNotFoundError):
+                total += os.stat(name).st_size
+        return total
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[Connection]:
+        """Run a block as one transaction; it is on disk when the block has ended.
+
+        Raises
+        ------
+        StoreError: the database cannot be written; nothing of the block was.
+        """
+        with self._write_lock, translated_errors(self.path):
+            self._refuse_if_closed()
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._writer
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Lend a connection that sees one moment of the database.
+
+        Raises
+        ------
+        StoreError: the database cannot be read.
+        """
+        with translated_errors(self.path):
+            with self._idle_lock:
+                self._refuse_if_closed()
+                connection = self._idle.pop() if self._idle else None
+            connection = connection or self._connect()
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("COMMIT")
+                with self._idle_lock:
+                    keep = not self._closed and len(self._idle) < _IDLE_READERS
+                    if keep:
+                        self._idle.append(connection)
+                if not keep:
+                    connection.close()
+
+    def close(self) -> None:
+        """Close all connections that are not lent; idempotent."""
+        with self._write_lock, self._idle_lock:
+            if self._closed:
+                return
+            self._closed = True
+            for connection in self._idle:
+                connection.close()
+            self._idle.clear()
+            self._writer.close()
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise StoreError(f"{self.path} is closed")
+
+    def _connect(self) -> Connection:
+        connection = Connection(self.path)
+        connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+        connection.pragma("journal_mode", "wal")
+        connection.pragma("synchronous", "full")
+        connection.pragma("cache_size", -_PAGE_CACHE_KIB)
+        connection.pragma("temp_store", "memory")
+        connection.enable_load_extension(True)
+        connection.load_extension(sqlite_vec.loadable_path())
+        connection.enable_load_extension(False)
+        self._prepare(connection)
+        return connection
+
+
+@contextlib.contextmanager
+def translated_errors(path: str) -> Iterator[None]:
+    """Turn what SQLite raises into a StoreError that says what to do."""
+    try:
+        yield
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise StoreError(
+            f"{path} is damaged or not an SQLite database ({error}); it was left as it is. "
+            "Restore a backup, or name another db_path"
+        ) from error
+    except apsw.FullError as error:
+        raise StoreError(f"no space left on the disk of {path}; nothing was stored") from error
+    except apsw.ReadOnlyError as error:
+        raise StoreError(f"{path} cannot be written: it is read-only") from error
+    except apsw.BusyError as error:
+        raise StoreError(
+            f"{path} was held by another process for {_BUSY_TIMEOUT_MS / 1000:g} s; "
+            "nothing was stored"
+        ) from error
+    except apsw.SQLError as error:
+        raise BrokenIndexError(
+            f"an index of {path} is broken ({error}); call ~/reindex"
+        ) from error
+    except apsw.Error as error:
+        raise StoreError(f"{path} cannot be read or written: {error}") from error
+
+
+def _make_file(path: str) -> None:
+    """Make the file and its folder for the owner alone, or say which parameter is wrong."""
+    allowed = "it must be a file in a folder that can be written"
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError(
+            f"parameter db_path: {path!r} is not allowed ({reason}); {allowed}"
+        ) from None
+    if not os.access(os.path.dirname(path), os.W_OK):
+        raise ConfigError(
+            f"parameter db_path: {path!r} is not allowed (its folder cannot be written); {allowed}"
+        )

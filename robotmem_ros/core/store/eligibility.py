@@ -1,0 +1,269 @@
+# SPDX-FileCopyrightText: 2026 robotmem_ros contributors
+# SPDX-License-Identifier: Apache-2.0
+"""Which memories may be part of an answer: the conditions of a query as SQL, planned by number.
+
+When few memories meet the conditions, an index yields all of them, and the engines rank exactly
+those. When many do, the engines rank everything and check the best ones until enough have passed.
+Either way no memory is lost to others that rank higher.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from robotmem_ros.core import filters
+from robotmem_ros.core.filters import Conditions, Test
+from robotmem_ros.core.store import attributes, places
+from robotmem_ros.core.store.database import Connection
+
+FEW = 8_000
+"""Up to this many memories are ranked one by one; above, the engines rank and check."""
+
+_CONTEXT = "(SELECT context FROM texts WHERE memory_id = m.id)"
+_MAX_RANGES = 64
+
+_Sql = tuple[str, tuple[object, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Eligibility:
+    """The memories that meet the conditions of one query, at one moment of the database.
+
+    Attributes
+    ----------
+    ids: all of them, if they are known to be few; else None.
+    clause, values: SQL condition on `memories AS m` that decides for one memory.
+    """
+
+    ids: Sequence[int] | None
+    clause: str
+    values: tuple[object, ...]
+
+    def keep(self, connection: Connection, ids: Sequence[int]) -> list[int]:
+        """Return those of some memories that are eligible, in the same order."""
+        if self.ids is not None:
+            allowed = set(self.ids)
+        else:
+            allowed = {
+                row[0]
+                for row in connection.execute(
+                    "SELECT m.id FROM json_each(?) AS j CROSS JOIN memories AS m "
+                    f"ON m.id = j.value WHERE {self.clause}",
+                    (json.dumps(list(ids)), *self.values),
+                )
+            }
+        return [number for number in ids if number in allowed]
+
+    def all_ids(self, connection: Connection) -> Sequence[int]:
+        """Return all eligible memories, however many they are."""
+        if self.ids is not None:
+            return self.ids
+        rows = connection.execute(
+            f"SELECT m.id FROM memories AS m WHERE {self.clause}", self.values
+        )
+        return [row[0] for row in rows]
+
+
+def plan(connection: Connection, conditions: Conditions) -> Eligibility:
+    """Return who is eligible, and all of them if an index shows that they are few.
+
+    Until the next call the connection serves this query alone.
+    """
+    connection.conditions = conditions
+    clause, values = _clause(connection, conditions)
+    best: tuple[int, _Sql, Test | None] | None = None
+    for (sql, bound), test in _sources(connection, conditions):
+        limit = FEW if best is None else best[0]
+        count = connection.execute(
+            f"SELECT count(*) FROM (SELECT 1 FROM ({sql}) LIMIT ?)", (*bound, limit + 1)
+        ).get
+        if count <= limit:
+            best = (count, (sql, bound), test)
+    if best is None:
+        return Eligibility(None, clause, values)
+    _, (sql, bound), test = best
+    # What the index has decided need not be decided again, but for contexts it does not hold.
+    rest, rest_values = _clause(connection, conditions, decided=test)
+    ids = {
+        row[0]
+        for row in connection.execute(
+            f"SELECT m.id FROM ({sql}) AS s CROSS JOIN memories AS m ON m.id = s.id WHERE {rest}",
+            (*bound, *rest_values),
+        )
+    }
+    if test is not None or conditions.place is not None:
+        ids.update(
+            row[0]
+            for row in connection.execute(
+                f"SELECT m.id FROM memories AS m WHERE NOT m.attributed AND {clause}", values
+            )
+        )
+    return Eligibility(sorted(ids), clause, values)
+
+
+def register(connection: Connection) -> None:
+    """Give a connection the SQL functions that decide what no index can.
+
+    They read the conditions of the query that the connection serves at the time.
+    """
+
+    def context_meets(*context: Any) -> bool:
+        return filters.meets_tests(json.loads(context[0]), connection.conditions.tests)
+
+    def pose_distance(*position: Any) -> float | None:
+        place = connection.conditions.place
+        return filters.distance(position, place.target) if place else None
+
+    def field_distance(*context: Any) -> float | None:
+        place = connection.conditions.place
+        return filters.distance_to_field(json.loads(context[0]), place) if place else None
+
+    connection.create_scalar_function("context_meets", context_meets, 1)
+    connection.create_scalar_function("pose_distance", pose_distance, 3)
+    connection.create_scalar_function("field_distance", field_distance, 1)
+
+
+def _clause(connection: Connection, conditions: Conditions, decided: Test | None = None) -> _Sql:
+    """Return the condition on `memories AS m`, without the test that is decided already."""
+    parts: list[str] = ["m.superseded_by IS NULL"]
+    values: list[object] = []
+
+    def need(sql: str, *bound: object) -> None:
+        parts.append(sql)
+        values.extend(bound)
+
+    if conditions.collection is not None:
+        need(
+            "m.collection_id = (SELECT id FROM collections WHERE name = ?)", conditions.collection
+        )
+    if conditions.session_id is not None:
+        need(
+            "m.session_id = (SELECT id FROM sessions WHERE session_id = ?)", conditions.session_id
+        )
+    if conditions.since:
+        need("m.stamp >= ?", conditions.since)
+    if conditions.until:
+        need("m.stamp <= ?", conditions.until)
+    if conditions.alive_at is not None:
+        need("(m.expires = 0 OR m.expires > ?)", conditions.alive_at)
+    if conditions.min_confidence > 0:
+        # filters.effective_confidence; cheaper in SQL, where most memories pass at once
+        need(
+            "m.confidence * "
+            f"pow(?, max(0, ? - m.last_access) / {filters.NANOSECONDS_PER_DAY}) >= ?",
+            1.0 - conditions.decay_rate,
+            conditions.wall_time,
+            conditions.min_confidence,
+        )
+    tests = [test for test in conditions.tests if test is not decided]
+    if tests:
+        lookups = [_lookup(connection, test) for test in tests]
+        known = [lookup for lookup in lookups if lookup is not None]
+        read = f"context_meets({_CONTEXT})"
+        if len(known) == len(lookups):
+            indexed = " AND ".join(sql for sql, _ in known)
+            need(
+                f"CASE WHEN m.attributed THEN {indexed} ELSE {read} END",
+                *(value for _, bound in known for value in bound),
+            )
+        else:
+            need(read)
+    place = conditions.place
+    if place is not None:
+        if place.frame_id is not None:
+            need("m.frame_id = ?", place.frame_id)
+            distance = "pose_distance(m.x, m.y, m.z)"
+        else:
+            distance = f"field_distance({_CONTEXT})"
+        need(f"{distance} <= ?", place.max_distance)
+    return " AND ".join(parts), tuple(values)
+
+
+def _lookup(connection: Connection, test: Test) -> _Sql | None:
+    """Return SQL that decides a test by the index entries of one memory, if they can tell."""
+    negated = test.operator == "$exists" and not test.operand
+    ranges = attributes.ranges(dataclasses.replace(test, operand=True) if negated else test)
+    if ranges is None or len(ranges) > _MAX_RANGES:
+        return None
+    paths = attributes.path_ids(connection, test.path)
+    if not paths or not ranges:
+        return ("1" if negated else "0"), ()
+    sql, values = _in_ranges(ranges)
+    marks = ", ".join("?" * len(paths))
+    return (
+        f"{'NOT ' if negated else ''}EXISTS (SELECT 1 FROM attributes AS a "
+        f"WHERE a.memory_id = m.id AND a.path_id IN ({marks}) AND ({sql}))",
+        (*paths, *values),
+    )
+
+
+def _in_ranges(ranges: Sequence[attributes.Range]) -> _Sql:
+    parts: list[str] = []
+    values: list[object] = []
+    for item in ranges:
+        if item.high is None:
+            parts.append("value = ?")
+            values.append(item.low)
+        else:
+            parts.append("value >= ? AND value < ?")
+            values += [item.low, item.high]
+    return " OR ".join(parts), tuple(values)
+
+
+def _sources(connection: Connection, conditions: Conditions) -> list[tuple[_Sql, Test | None]]:
+    """Return queries, each served by an index, that yield the ids of all eligible memories.
+
+    With a query that comes from a test goes the test: it yields the memories that meet it, except
+    those that are not in the index of attributes.
+    """
+    sources: list[tuple[_Sql, Test | None]] = []
+    since = conditions.since or -(2**63)
+    until = conditions.until or 2**63 - 1
+    if conditions.session_id is not None:
+        sql = (
+            "SELECT id FROM memories INDEXED BY memories_by_session WHERE session_id = "
+            "(SELECT id FROM sessions WHERE session_id = ?) AND stamp BETWEEN ? AND ?"
+        )
+        sources.append(((sql, (conditions.session_id, since, until)), None))
+    for test in conditions.tests:
+        source = _attribute_source(connection, test)
+        if source is not None:
+            sources.append((source, test))
+    place = conditions.place
+    if place is not None:
+        source = places.source(connection, place)
+        if source is not None:
+            sources.append((source, None))
+    if conditions.collection is not None:
+        sql = (
+            "SELECT id FROM memories INDEXED BY memories_by_collection WHERE collection_id = "
+            "(SELECT id FROM collections WHERE name = ?) AND stamp BETWEEN ? AND ?"
+        )
+        sources.append(((sql, (conditions.collection, since, until)), None))
+    elif conditions.since or conditions.until:
+        sql = "SELECT id FROM memories INDEXED BY memories_by_stamp WHERE stamp BETWEEN ? AND ?"
+        sources.append(((sql, (since, until)), None))
+    return sources
+
+
+def _attribute_source(connection: Connection, test: Test) -> _Sql | None:
+    ranges = attributes.ranges(test)
+    if ranges is None or len(ranges) > _MAX_RANGES:
+        return None
+    selects: list[str] = []
+    values: list[object] = []
+    for path in attributes.path_ids(connection, test.path):
+        for item in ranges:
+            sql, bound = _in_ranges([item])
+            selects.append(
+                "SELECT memory_id AS id FROM attributes INDEXED BY attributes_by_value "
+                f"WHERE path_id = ? AND {sql}"
+            )
+            values += [path, *bound]
+    if not selects:
+        return "SELECT 0 AS id WHERE 0", ()
+    return " UNION ALL ".join(selects), tuple(values)

@@ -1,0 +1,157 @@
+# SPDX-FileCopyrightText: 2026 robotmem_ros contributors
+# SPDX-License-Identifier: Apache-2.0
+"""Keyword search: an FTS5 index over the words of the memories, ranked by BM25.
+
+The scores are those of FTS5's own bm25() with the sign turned, computed from the same postings: a
+word that most memories hold would cost FTS5 a look at each of them. Where there are more than
+MANY documents, words that stand in half of them or more are not looked up as long as rarer ones
+find enough; BM25 gives them a weight of 0.000001. An exact search looks up all words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import apsw
+import numpy as np
+import numpy.typing as npt
+
+from robotmem_ros.core import entities
+from robotmem_ros.core.model import Context
+from robotmem_ros.core.store import schema
+from robotmem_ros.core.store.database import Connection
+from robotmem_ros.core.store.eligibility import Eligibility
+from robotmem_ros.core.store.order import Ids, Order
+from robotmem_ros.core.store.words import WordCopy
+from robotmem_ros.core.text import index_tokens
+
+MANY = 20_000
+
+_K1, _B = 1.2, 0.75  # of BM25, as FTS5 has them
+_LEAST_IDF = 1e-6  # what FTS5 gives a word that stands in half of all documents or more
+_ROUNDING = 1e-9
+
+
+def add(connection: apsw.Connection, memory_id: int, content: str, context: Context) -> None:
+    """Index a memory by its words and by the names in its context."""
+    words = index_tokens(content)
+    names = index_tokens(" ".join(entities.from_context(context)))
+    document = (memory_id, " ".join(words), " ".join(names))
+    length = len(words) + len(names)
+    connection.execute("INSERT INTO documents VALUES (?, ?, ?, ?)", (*document, length))
+    connection.execute(
+        "INSERT INTO keywords (rowid, content, entities) VALUES (?, ?, ?)", document
+    )
+    connection.execute(
+        "UPDATE corpus SET documents = documents + 1, tokens = tokens + ?", (length,)
+    )
+    schema.log_change(connection, "document_changes", memory_id)
+
+
+def remove(connection: apsw.Connection, memory_id: int) -> None:
+    """Take a memory out of the index."""
+    document = connection.execute(
+        "SELECT memory_id, content, entities, length FROM documents WHERE memory_id = ?",
+        (memory_id,),
+    ).get
+    if document is None:
+        return
+    connection.execute(
+        "INSERT INTO keywords (keywords, rowid, content, entities) VALUES ('delete', ?, ?, ?)",
+        document[:3],
+    )
+    connection.execute("DELETE FROM documents WHERE memory_id = ?", (memory_id,))
+    connection.execute(
+        "UPDATE corpus SET documents = documents - 1, tokens = tokens - ?", document[3:]
+    )
+    schema.log_change(connection, "document_changes", memory_id)
+
+
+def problem(connection: apsw.Connection) -> str:
+    """Return why keyword search cannot work, or "" if it can."""
+    try:
+        _probe(connection)
+    except apsw.SQLError as error:
+        return f"the keyword index is broken ({error}); call ~/reindex"
+    return ""
+
+
+class Ranker:
+    """BM25 for the words of one query, at one moment of the database.
+
+    Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
+    """
+
+    def __init__(
+        self, connection: Connection, copy: WordCopy, terms: Sequence[str], exact: bool
+    ) -> None:
+        self._connection = connection
+        _probe(connection)
+        documents, tokens = connection.execute("SELECT documents, tokens FROM corpus").get
+        postings, lengths = copy.look_up(connection, list(terms))
+        self._weights = {term: _idf(documents, len(held)) for term, (held, _) in postings.items()}
+        self._scores: npt.NDArray[np.float64] = np.zeros(len(lengths))
+        telling = any(
+            weight > _LEAST_IDF and len(postings[term][0])
+            for term, weight in self._weights.items()
+        )
+        self._postings, self._lengths = postings, lengths
+        self._mean_length = tokens / documents if documents else 1.0
+        self._left_out: list[str] = []
+        for term, weight in self._weights.items():
+            if weight == _LEAST_IDF and telling and documents > MANY and not exact:
+                self._left_out.append(term)
+            else:
+                self._count(term)
+
+    @property
+    def score_of_all(self) -> float:
+        """BM25 of a memory of average length that holds each word once."""
+        return sum(self._weights.values())
+
+    def top(self, k: int, eligible: Eligibility) -> list[tuple[int, float]]:
+        """Return the k best eligible memories that hold a word, with their BM25, best first."""
+        found = self._top(k, eligible)
+        if len(found) < k and self._left_out:
+            # Too few hold a rare word: those that hold a common one are needed too.
+            while self._left_out:
+                self._count(self._left_out.pop())
+            found = self._top(k, eligible)
+        return found
+
+    def scores(self, ids: Sequence[int]) -> dict[int, float]:
+        """Return BM25 of those memories that hold a word."""
+        return {
+            number: float(self._scores[number])
+            for number in ids
+            if number < len(self._scores) and self._scores[number] > 0.0
+        }
+
+    def _top(self, k: int, eligible: Eligibility) -> list[tuple[int, float]]:
+        held = np.flatnonzero(self._scores)
+
+        def positions(numbers: Ids) -> Ids:
+            return np.searchsorted(held, numbers)
+
+        order = Order(held, -self._scores[held], positions, _ROUNDING)
+        found = self.scores(order.first_eligible(self._connection, k, eligible))
+        return sorted(found.items(), key=lambda item: (-item[1], item[0]))[:k]
+
+    def _count(self, term: str) -> None:
+        """Add what a term contributes to all scores."""
+        held, counts = self._postings[term]
+        held, counts = held[held < len(self._lengths)], counts[held < len(self._lengths)]
+        norm = _K1 * (1.0 - _B + _B * self._lengths[held] / self._mean_length)
+        self._scores[held] += self._weights[term] * counts * (_K1 + 1.0) / (counts + norm)
+
+
+def _idf(documents: int, count: int) -> float:
+    """Return the inverse document frequency of a word that stands in so many documents."""
+    idf = math.log((documents - count + 0.5) / (count + 0.5)) if documents > count else 0.0
+    return idf if idf > 0 else _LEAST_IDF
+
+
+def _probe(connection: apsw.Connection) -> None:
+    """Raise SQLError if the index is missing, even where no word need be read from it."""
+    connection.execute("SELECT rowid FROM keywords LIMIT 0").fetchall()

@@ -1,0 +1,54 @@
+# SPDX-FileCopyrightText: 2026 robotmem_ros contributors
+# SPDX-License-Identifier: Apache-2.0
+"""Read a memory from a row of the database."""
+
+from __future__ import annotations
+
+import json
+
+from robotmem_ros.core import filters
+from robotmem_ros.core.model import Json, Memory, MemoryType, PerceptionType, Pose
+
+COLUMNS = (
+    "m.id, m.uuid, m.type, m.perception_type, t.content, t.context, c.name, s.session_id, "
+    "m.confidence, m.stamp, m.created_at, m.updated_at, m.expires, m.last_access, "
+    "m.access_count, m.return_count, r.uuid, m.frame_id, m.pose_stamp, m.x, m.y, m.z, "
+    "m.qx, m.qy, m.qz, m.qw"
+)
+JOINS = (
+    "JOIN texts AS t ON t.memory_id = m.id "
+    "JOIN collections AS c ON c.id = m.collection_id "
+    "LEFT JOIN sessions AS s ON s.id = m.session_id "
+    "LEFT JOIN memories AS r ON r.id = m.superseded_by"
+)
+"""What COLUMNS need besides `memories AS m`."""
+
+
+def memory(row: tuple[Json, ...], decay_rate: float = 0.0, now: int = 0) -> Memory:
+    """Return the memory in a row of COLUMNS, with its effective confidence."""
+    stored, last_access, frame_id = row[8], row[13], row[17]
+    pose = None
+    if frame_id is not None:
+        pose = Pose(frame_id, tuple(row[19:22]), tuple(row[22:26]), row[18])
+    return Memory(
+        id=row[0],
+        uuid=row[1],
+        type=MemoryType(row[2]),
+        perception_type=row[3] and PerceptionType(row[3]),
+        content=row[4],
+        context=json.loads(row[5]),
+        context_json=row[5],
+        collection=row[6],
+        session_id=row[7] or "",
+        confidence=filters.effective_confidence(stored, decay_rate, last_access, now),
+        stored_confidence=stored,
+        stamp=row[9],
+        created_at=row[10],
+        updated_at=row[11],
+        expires=row[12],
+        pose=pose,
+        last_access=last_access,
+        access_count=row[14],
+        return_count=row[15],
+        superseded_by=row[16] or "",
+    )

@@ -1,0 +1,260 @@
+# SPDX-FileCopyrightText: 2026 robotmem_ros contributors
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of the database, and the named migrations that bring an older file up to date."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import apsw
+
+from robotmem_ros.core.errors import StoreError
+
+APPLICATION_ID = 0x524D454D
+"""Marks the file as ours (PRAGMA application_id): "RMEM"."""
+
+_LOG_LENGTH = 100_000
+
+_MEMORY_TABLES = """
+CREATE TABLE collections (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+);
+
+-- One row per session_id that any memory names; opened_by_node tells real episodes from names
+-- that callers made up.
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY,
+    session_id TEXT NOT NULL UNIQUE,
+    opened_by_node INTEGER NOT NULL DEFAULT 0
+);
+
+-- The truth. Times are nanoseconds: stamp and expires in ROS time, the others on the wall clock.
+CREATE TABLE memories (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,    -- never given twice
+    uuid TEXT NOT NULL UNIQUE,
+    identity BLOB NOT NULL,                  -- digest of what makes two memories the same
+    type TEXT NOT NULL,
+    perception_type TEXT,
+    collection_id INTEGER NOT NULL REFERENCES collections (id),
+    session_id INTEGER REFERENCES sessions (id),
+    stamp INTEGER NOT NULL,
+    expires INTEGER NOT NULL,                -- 0: never
+    confidence REAL NOT NULL,                -- as learned; the decay is computed when read
+    last_access INTEGER NOT NULL,
+    access_count INTEGER NOT NULL DEFAULT 0,
+    return_count INTEGER NOT NULL DEFAULT 0,
+    superseded_by INTEGER,                   -- id of the memory that replaced it
+    attributed INTEGER NOT NULL,             -- 1: every value of the context is in attributes
+    frame_id TEXT,                           -- NULL: no pose
+    pose_stamp INTEGER,
+    x REAL, y REAL, z REAL,
+    qx REAL, qy REAL, qz REAL, qw REAL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+);
+-- Apart from the rest, so that checking conditions does not read through them.
+CREATE TABLE texts (
+    memory_id INTEGER PRIMARY KEY REFERENCES memories (id),
+    content TEXT NOT NULL,
+    context TEXT NOT NULL                    -- JSON object
+);
+CREATE INDEX memories_by_identity ON memories (identity);
+CREATE INDEX memories_by_collection ON memories (collection_id, stamp, id);
+CREATE INDEX memories_by_session ON memories (session_id, stamp, id) WHERE session_id NOT NULL;
+CREATE INDEX memories_by_stamp ON memories (stamp, id);
+CREATE INDEX memories_unattributed ON memories (id) WHERE NOT attributed;
+
+CREATE TABLE forgotten (
+    uuid TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    forgotten_at INTEGER NOT NULL
+);
+"""
+
+_INDEX_TABLES = """
+-- Keyword index: the words of each memory (core/text.py), and FTS5 over them. The words hold
+-- letters, digits, dots and hyphens alone and are stemmed already, so the plain tokenizer does.
+CREATE TABLE documents (
+    memory_id INTEGER PRIMARY KEY,
+    content TEXT NOT NULL,
+    entities TEXT NOT NULL,
+    length INTEGER NOT NULL                  -- words in all
+);
+CREATE VIRTUAL TABLE keywords USING fts5 (
+    content, entities,
+    content = 'documents', content_rowid = 'memory_id', tokenize = "ascii tokenchars '.-'"
+);
+CREATE VIRTUAL TABLE words USING fts5vocab (keywords, instance);
+-- Log of documents that came or went, by which every process keeps its copies in memory in step.
+CREATE TABLE IF NOT EXISTS document_changes (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    memory_id INTEGER NOT NULL               -- 0: all of them
+);
+CREATE TABLE corpus (                        -- one row: what BM25 must know of all documents
+    documents INTEGER NOT NULL,
+    tokens INTEGER NOT NULL
+);
+INSERT INTO corpus VALUES (0, 0);
+
+-- Names of robots, tasks, objects and places, and the memories that name them.
+CREATE TABLE entities (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+);
+CREATE TABLE memory_entities (
+    memory_id INTEGER NOT NULL,
+    entity_id INTEGER NOT NULL,
+    PRIMARY KEY (memory_id, entity_id)
+) WITHOUT ROWID;
+
+-- Every value of every context, in an encoding that sorts as the values do (attributes.py).
+CREATE TABLE paths (
+    id INTEGER PRIMARY KEY,
+    path TEXT NOT NULL UNIQUE
+);
+CREATE TABLE attributes (
+    memory_id INTEGER NOT NULL,
+    path_id INTEGER NOT NULL,
+    value BLOB NOT NULL,
+    PRIMARY KEY (memory_id, path_id)
+) WITHOUT ROWID;
+CREATE INDEX attributes_by_value ON attributes (path_id, value, memory_id);
+
+-- Poses and coordinate arrays. `place` numbers a frame or a context path with its dimension, so
+-- that one R*Tree serves them all and never mixes two of them.
+CREATE TABLE place_names (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+);
+CREATE VIRTUAL TABLE places USING rtree (
+    id, place_min, place_max, x_min, x_max, y_min, y_max, z_min, z_max, +memory_id INTEGER
+);
+"""
+"""What can be made anew from the memories at any time."""
+
+_VECTOR_TABLES = """
+-- The vector of each memory: float32, little-endian, of the one current model.
+CREATE TABLE IF NOT EXISTS vectors (
+    memory_id INTEGER PRIMARY KEY,
+    vector BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS embedder (        -- at most one row: what made the vectors
+    model TEXT NOT NULL,
+    dimension INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS unembedded (      -- memories that wait for their vector
+    memory_id INTEGER PRIMARY KEY
+);
+-- Log of vectors that came or went, by which every process keeps its copy in memory in step.
+CREATE TABLE IF NOT EXISTS vector_changes (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    memory_id INTEGER NOT NULL               -- 0: all of them
+);
+"""
+
+_INDEXES = (
+    "words",
+    "keywords",
+    "documents",
+    "corpus",
+    "memory_entities",
+    "entities",
+    "attributes",
+    "paths",
+    "places",
+    "place_names",
+)
+
+
+def _create_tables(connection: apsw.Connection) -> None:
+    connection.execute(_MEMORY_TABLES + _INDEX_TABLES + _VECTOR_TABLES)
+
+
+MIGRATIONS: tuple[tuple[str, Callable[[apsw.Connection], None]], ...] = (
+    ("create_tables", _create_tables),
+)
+"""Every step from an empty file to the current schema, in order; the version is their number."""
+
+VERSION = len(MIGRATIONS)
+
+
+def migrate(connection: apsw.Connection) -> None:
+    """Bring the open database to the current schema.
+
+    Each migration runs in a transaction of its own and is recorded with its name. A second
+    process that migrates at the same time waits and finds it done.
+
+    Raises
+    ------
+    StoreError: the file belongs to something else, or to a newer version of this software.
+    """
+    path = connection.filename
+    version = connection.pragma("user_version")
+    owner = connection.pragma("application_id")
+    if version == 0 and owner == 0 and not connection.execute("SELECT 1 FROM sqlite_schema").get:
+        connection.pragma("application_id", APPLICATION_ID)
+    elif owner != APPLICATION_ID:
+        raise StoreError(f"{path} is an SQLite file of another program; name another db_path")
+    if version > VERSION:
+        raise StoreError(
+            f"{path} has schema version {version}, made by a newer robotmem_ros; this one knows "
+            f"versions up to {VERSION}. Install the newer one, or name another db_path"
+        )
+    while version < VERSION:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            version = connection.pragma("user_version")
+            if version < VERSION:
+                name, step = MIGRATIONS[version]
+                step(connection)
+                connection.execute(
+                    "CREATE TABLE IF NOT EXISTS migrations (name TEXT, applied_at INTEGER)"
+                )
+                connection.execute("INSERT INTO migrations VALUES (?, ?)", (name, time.time_ns()))
+                version += 1
+                connection.execute(f"PRAGMA user_version = {version}")
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+
+
+def renew_indexes(connection: apsw.Connection) -> None:
+    """Replace all indexes, whole or broken, by empty ones, and make lost vector tables again.
+
+    The memories whose vector is lost wait for a new one.
+    """
+    for table in _INDEXES:
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
+    connection.execute(_INDEX_TABLES + _VECTOR_TABLES)
+    connection.execute(
+        "INSERT OR IGNORE INTO unembedded SELECT id FROM memories "
+        "WHERE id NOT IN (SELECT memory_id FROM vectors)"
+    )
+    log_change(connection, "vector_changes", 0)
+    log_change(connection, "document_changes", 0)
+
+
+def log_change(connection: apsw.Connection, log: str, memory_id: int) -> None:
+    """Log that something about a memory changed; 0 stands for all of them."""
+    connection.execute(f"INSERT INTO {log} (memory_id) VALUES (?)", (memory_id,))
+    oldest = connection.last_insert_rowid() - _LOG_LENGTH
+    connection.execute(f"DELETE FROM {log} WHERE seq <= ?", (oldest,))
+
+
+def changes_since(connection: apsw.Connection, log: str, seq: int) -> tuple[int, set[int] | None]:
+    """Return the latest entry of a log, and which memories changed after another entry.
+
+    None in place of these stands for all of them: the log does not reach back that far.
+    """
+    latest = connection.execute(f"SELECT max(seq) FROM {log}").get or 0
+    if latest <= max(seq, 0):
+        return max(seq, 0), set()
+    changes: list[Any] = connection.execute(
+        f"SELECT seq, memory_id FROM {log} WHERE seq > ? ORDER BY seq", (seq,)
+    ).fetchall()
+    changed = {memory_id for _, memory_id in changes}
+    return latest, changed if 0 not in changed and changes[0][0] == seq + 1 else None

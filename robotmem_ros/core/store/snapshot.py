@@ -1,0 +1,224 @@
+# SPDX-FileCopyrightText: 2026 robotmem_ros contributors
+# SPDX-License-Identifier: Apache-2.0
+"""One moment of the store, as a search sees it: candidates by engine, and facts about them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from robotmem_ros.core import filters
+from robotmem_ros.core.filters import Conditions, Place
+from robotmem_ros.core.model import Memory
+from robotmem_ros.core.store import eligibility, keywords, rows, vectors
+from robotmem_ros.core.store.database import Connection
+from robotmem_ros.core.store.eligibility import Eligibility
+from robotmem_ros.core.store.words import WordCopy
+
+EngineFailure = apsw.SQLError
+"""What a search raises when the tables of its engine are missing or broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much a store holds."""
+
+    memories: int
+    superseded: int
+    episodes: int
+    collections: int
+    pending_embeddings: int
+
+
+class Snapshot:
+    """One moment of the store, as a search sees it. Lasts as long as the block that lent it."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        words: WordCopy,
+        vector_search: vectors.VectorSearch,
+    ) -> None:
+        self._connection = connection
+        self._words = words
+        self._vectors = vector_search
+        self._rankers: dict[tuple[str, ...], keywords.Ranker] = {}
+
+    def eligible(self, conditions: Conditions) -> Eligibility:
+        """Return which memories meet the conditions."""
+        return eligibility.plan(self._connection, conditions)
+
+    def by_keywords(
+        self, terms: Sequence[str], k: int, eligible: Eligibility, exact: bool = False
+    ) -> list[tuple[int, float]]:
+        """Return the k best eligible memories that hold a word, with BM25, best first.
+
+        Raises
+        ------
+        EngineFailure: the index is missing or broken.
+        """
+        return self._ranker(terms, exact).top(k, eligible)
+
+    def bm25(self, terms: Sequence[str], ids: Sequence[int]) -> dict[int, float]:
+        """Return BM25 (higher is better) of those memories that hold one of the words."""
+        return self._ranker(terms).scores(ids)
+
+    def by_vector(
+        self, query: vectors.Vector, k: int, eligible: Eligibility, exact: bool = False
+    ) -> list[tuple[int, float]]:
+        """Return the k nearest eligible memories, with cosine similarity, nearest first.
+
+        Raises
+        ------
+        EngineFailure: the table is missing or broken.
+        """
+        return self._vectors.top(self._connection, query, k, eligible, exact)
+
+    def similarities(self, query: vectors.Vector, ids: Sequence[int]) -> dict[int, float]:
+        """Return the cosine similarity of those memories that have a vector."""
+        return self._vectors.similarities(self._connection, query, ids)
+
+    def bm25_of_all(self, terms: Sequence[str]) -> float:
+        """Return BM25 of a memory of average length that holds each word once."""
+        return self._ranker(terms).score_of_all
+
+    def mean_similarity(self, query: vectors.Vector) -> float:
+        """Return the mean cosine similarity of all vectors."""
+        return self._vectors.mean_similarity(self._connection, query)
+
+    def keep(self, eligible: Eligibility, ids: Sequence[int]) -> list[int]:
+        """Return those memories that are eligible, in the same order."""
+        return eligible.keep(self._connection, ids)
+
+    def memories(
+        self, ids: Sequence[int], decay_rate: float = 0.0, now: int = 0
+    ) -> dict[int, Memory]:
+        """Return those memories that exist, by number, with their effective confidence."""
+        found = self._connection.execute(
+            f"SELECT {rows.COLUMNS} FROM json_each(?) AS j "
+            f"CROSS JOIN memories AS m ON m.id = j.value {rows.JOINS}",
+            (json.dumps(list(ids)),),
+        )
+        return {row[0]: rows.memory(row, decay_rate, now) for row in found}
+
+    def ids_of(self, uuid_texts: Sequence[str]) -> dict[str, int]:
+        """Return the numbers of those uuids that are stored."""
+        found: Any = self._connection.execute(
+            "SELECT m.uuid, m.id FROM json_each(?) AS j CROSS JOIN memories AS m "
+            "ON m.uuid = j.value",
+            (json.dumps(list(uuid_texts)),),
+        )
+        return dict(found)
+
+    def in_order(self, eligible: Eligibility, n: int, newest_first: bool) -> list[int]:
+        """Return the first n eligible memories in the order they happened, or the last n."""
+        order = "m.stamp DESC, m.id DESC" if newest_first else "m.stamp, m.id"
+        if eligible.ids is not None:
+            sql = "json_each(?) AS j CROSS JOIN memories AS m ON m.id = j.value"
+            values: tuple[object, ...] = (json.dumps(list(eligible.ids)),)
+        else:
+            sql, values = f"memories AS m WHERE {eligible.clause}", eligible.values
+        found = self._connection.execute(
+            f"SELECT m.id FROM {sql} ORDER BY {order} LIMIT ?", (*values, n)
+        )
+        return [row[0] for row in found]
+
+    def distances(self, place: Place, ids: Sequence[int]) -> dict[int, float]:
+        """Return the distance in metres from a place to those memories that have a position."""
+        found: dict[int, float] = {}
+        for number, frame_id, x, y, z, context in self._connection.execute(
+            "SELECT m.id, m.frame_id, m.x, m.y, m.z, "
+            "CASE WHEN ? THEN (SELECT context FROM texts WHERE memory_id = m.id) END "
+            "FROM json_each(?) AS j CROSS JOIN memories AS m ON m.id = j.value",
+            (place.frame_id is None, json.dumps(list(ids))),
+        ):
+            distance: float | None = None
+            if place.frame_id is None:
+                distance = filters.distance_to_field(json.loads(context), place)
+            elif frame_id == place.frame_id:
+                distance = filters.distance((x, y, z), place.target)
+            if distance is not None:
+                found[number] = distance
+        return found
+
+    def all_ids(self, eligible: Eligibility) -> Sequence[int]:
+        """Return all eligible memories, however many."""
+        return eligible.all_ids(self._connection)
+
+    def neighbours(self, ids: Sequence[int], before: bool) -> dict[int, int]:
+        """Return for each memory the one just before it, or just after it, in its episode."""
+        compare, order = ("<", "DESC") if before else (">", "ASC")
+        found = self._connection.execute(
+            "SELECT m.id, (SELECT p.id FROM memories AS p WHERE p.session_id = m.session_id "
+            f"AND p.superseded_by IS NULL AND (p.stamp, p.id) {compare} (m.stamp, m.id) "
+            f"ORDER BY p.stamp {order}, p.id {order} LIMIT 1) "
+            "FROM json_each(?) AS j CROSS JOIN memories AS m ON m.id = j.value "
+            "WHERE m.session_id IS NOT NULL",
+            (json.dumps(list(ids)),),
+        )
+        return {number: other for number, other in found if other is not None}
+
+    def linked(self, names: Sequence[str], ids: Sequence[int]) -> dict[int, float]:
+        """Return for each memory the share of some names that it is linked to, where not 0."""
+        if not names:
+            return {}
+        found = self._connection.execute(
+            "SELECT l.memory_id, count(*) FROM json_each(?) AS n "
+            "JOIN entities AS e ON e.name = n.value CROSS JOIN json_each(?) AS j "
+            "JOIN memory_entities AS l ON l.entity_id = e.id AND l.memory_id = j.value "
+            "GROUP BY l.memory_id",
+            (json.dumps(list(names)), json.dumps(list(ids))),
+        )
+        return {number: count / len(names) for number, count in found}
+
+    def _ranker(self, terms: Sequence[str], exact: bool = False) -> keywords.Ranker:
+        """Return what ranks by these words; it is made once for a search and what follows it."""
+        key = tuple(terms)
+        if key not in self._rankers:
+            self._rankers[key] = keywords.Ranker(self._connection, self._words, terms, exact)
+        return self._rankers[key]
+
+    def keyword_problem(self) -> str:
+        """Return why keyword search cannot work, or ""."""
+        return keywords.problem(self._connection)
+
+    def vector_problem(self) -> str:
+        """Return why vector search cannot work, or ""."""
+        return vectors.problem(self._connection)
+
+    def made_on_real_robot(self, ids: Sequence[int]) -> set[int]:
+        """Return those memories whose context says env.sim_or_real == "real"."""
+        found = self._connection.execute(
+            "SELECT t.memory_id FROM json_each(?) AS j CROSS JOIN texts AS t "
+            "ON t.memory_id = j.value "
+            "WHERE json_extract(t.context, '$.env.sim_or_real') = 'real'",
+            (json.dumps(list(ids)),),
+        )
+        return {row[0] for row in found}
+
+    def has_vectors(self) -> bool:
+        """Return whether any memory has a vector."""
+        return self._connection.execute("SELECT 1 FROM vectors LIMIT 1").get is not None
+
+    def model(self) -> str:
+        """Return the model that the vectors are of; "" before the first."""
+        try:
+            return str(self._connection.execute("SELECT model FROM embedder").get or "")
+        except apsw.SQLError:
+            return ""  # its table is gone, so nothing tells
+
+    def counts(self) -> Counts:
+        """Return how much the store holds."""
+        execute = self._connection.execute
+        total, superseded = execute("SELECT count(*), count(superseded_by) FROM memories").get
+        return Counts(
+            memories=total - superseded,
+            superseded=superseded,
+            episodes=execute("SELECT count(*) FROM sessions").get,
+            collections=execute("SELECT count(DISTINCT collection_id) FROM memories").get,
+            pending_embeddings=execute("SELECT count(*) FROM unembedded").get,
+        )
