@@ -1,0 +1,57 @@
+# SPDX-FileCopyrightText: 2026 robotmem_ros contributors
+# SPDX-License-Identifier: Apache-2.0
+"""Run every check of the project: python3 test/run.py [--core] [pytest arguments].
+
+Builds the environment first (see .ci/environment.py), then checks format, style and types,
+then runs the tests, in a ROS domain of their own that no other machine can hear. With
+--core the tests of the core and its embedding backends run, in an environment that has no ROS.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / ".ci"))
+
+import environment  # noqa: E402
+
+CHECKS = (
+    ("format", ["ruff", "format", "--check", "--quiet", "."]),
+    ("style", ["ruff", "check", "--quiet", "."]),
+    ("types", ["mypy", "--no-error-summary"]),
+)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the checks, then the tests; the first that fails gives the exit code."""
+    core = "--core" in arguments
+    arguments = [argument for argument in arguments if argument != "--core"]
+    inside = environment.ready(ros=not core, tests=True)
+    caches = environment.LOCAL / "cache"
+    variables = {
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(caches / "hypothesis"),
+        "MYPY_CACHE_DIR": str(caches / "mypy"),
+        "RUFF_CACHE_DIR": str(caches / "ruff"),
+    }
+    for name, command in CHECKS:
+        print(f"{name}: {' '.join(command)}", flush=True)
+        failed = inside.run(command, cwd=ROOT, env=variables)
+        if failed:
+            print(f"the {name} check failed: the tests were not run", file=sys.stderr)
+            return failed
+    if core:
+        # The core as it stands in the checkout: nothing of the package is installed there.
+        variables["PYTHONPATH"] = str(ROOT)
+        arguments = ["test/core", "test/embedding", *arguments]
+    else:
+        variables["ROS_DOMAIN_ID"] = str(environment.free_domain())
+    # The program, not `python -m pytest`: that would import the sources of the checkout,
+    # which lack the generated interfaces, before the installed package.
+    pytest = ["pytest", "-o", f"cache_dir={caches / 'pytest'}", *arguments]
+    return inside.run(pytest, cwd=ROOT, env=variables)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
