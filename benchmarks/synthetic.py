@@ -27,6 +27,7 @@ HALL_METRES = (100.0, 60.0)
 START = 1_700_000_000 * 10**9
 MODEL = "synthetic"
 
+_SYLLABLES = ("ba", "ke", "di", "lo", "mu", "ra", "se", "ti", "vo", "nu", "pa", "ge")
 _VOCABULARY = 20_000
 _WORDS_PER_MEMORY = 16
 _CLUSTERS = 500
@@ -38,12 +39,11 @@ Vectors = npt.NDArray[np.float32]
 
 def word(number: int) -> str:
     """Return a made-up word; the lower its number, the more frequent it is."""
-    syllables = "ba ke di lo mu ra se ti vo nu pa ge".split()
     letters = ""
     number += 12
     while number:
         number, rest = divmod(number, 12)
-        letters += syllables[rest]
+        letters += _SYLLABLES[rest]
     return letters
 
 

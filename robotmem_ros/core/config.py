@@ -17,6 +17,9 @@ from typing import Any, cast
 from robotmem_ros.core.errors import ConfigError
 from robotmem_ros.core.model import Fusion
 
+STRINGS = tuple[str, ...]
+"""Type of a setting that is a list of texts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -25,7 +28,7 @@ class Setting:
     Attributes
     ----------
     name: as it is written in YAML and on the command line.
-    type: bool, int, float or str.
+    type: bool, int, float, str or STRINGS.
     default: its value when nobody sets it.
     description: one or two sentences, with the unit.
     low, high: least and greatest value allowed, for numbers.
@@ -34,8 +37,8 @@ class Setting:
     """
 
     name: str
-    type: type
-    default: bool | int | float | str
+    type: Any
+    default: bool | int | float | str | tuple[str, ...]
     description: str
     low: float | None = None
     high: float | None = None
@@ -47,9 +50,13 @@ class Setting:
         """What values are allowed, in words."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
-        kind = {bool: "true or false", int: "an integer", float: "a number", str: "text"}[
-            self.type
-        ]
+        kind = {
+            bool: "true or false",
+            int: "an integer",
+            float: "a number",
+            str: "text",
+            STRINGS: "a list of texts",
+        }[self.type]
         if self.low is not None and self.high is not None:
             return f"{kind} from {self.low:g} to {self.high:g}"
         if self.low is not None:
@@ -63,6 +70,10 @@ class Setting:
         ------
         ConfigError: the value is of another type or not allowed.
         """
+        if self.type == STRINGS:
+            if isinstance(value, (list, tuple)) and all(type(text) is str for text in value):
+                return tuple(value)
+            raise ConfigError(self.refusal(value))
         if self.type is float and type(value) is int:
             value = float(value)
         if type(value) is not self.type:

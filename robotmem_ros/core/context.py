@@ -133,6 +133,8 @@ def parse_path(field: str, text: str) -> Path:
                 refuse("no number or quoted key in the brackets")
             if type(key) not in (str, int) or (type(key) is int and key < 0):
                 refuse("no number or quoted key in the brackets")
+            if isinstance(key, str) and any("\ud800" <= char <= "\udfff" for char in key):
+                refuse("a key holds half of a surrogate pair")
             if rest[end : end + 1] != "]":
                 refuse("a bracket is not closed")
             path.append(key)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from robotmem_ros.core import checks
 from robotmem_ros.core import context as ctx
 from robotmem_ros.core.errors import InvalidRequestError
 from robotmem_ros.core.model import Json, Near
@@ -25,11 +26,31 @@ _MAX_TESTS = 64
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """One condition on the value at one path of a context."""
+    """One condition on the value at one path of a context.
+
+    Attributes
+    ----------
+    types, scalars: of the items of an $in or $nin: their types, and those that are neither arrays
+        nor objects, each with its type. Deciding one memory does not walk through them all.
+    """
 
     path: ctx.Path
     operator: str
     operand: Json
+    types: frozenset[str] = field(init=False, repr=False, compare=False)
+    scalars: frozenset[tuple[str, Json]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        items = self.operand if self.operator in ("$in", "$nin") else ()
+        scalars = (item for item in items if not isinstance(item, (list, dict)))
+        object.__setattr__(self, "types", frozenset(map(kind, items)))
+        object.__setattr__(self, "scalars", frozenset((kind(item), item) for item in scalars))
+
+    def names(self, value: Json) -> bool:
+        """Return whether a value is one of the items of an $in or $nin."""
+        if isinstance(value, (list, dict)):
+            return any(same(value, item) for item in self.operand)
+        return (kind(value), value) in self.scalars
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +78,7 @@ class Conditions:
     Attributes
     ----------
     collection, session_id: its collection and episode; None means any.
+    other_than_session: it must be of another episode than this one; None means any or none.
     since, until: bounds of its stamp, both included, ROS time in nanoseconds; 0 means open.
     min_confidence: least effective confidence.
     decay_rate, wall_time: what the effective confidence is computed from.
@@ -75,6 +97,7 @@ class Conditions:
     alive_at: int | None = None
     tests: tuple[Test, ...] = ()
     place: Place | None = None
+    other_than_session: str | None = None
 
     @property
     def narrow(self) -> bool:
@@ -147,12 +170,12 @@ def parse_spatial_sort(
     target = ctx.coordinates(fields.get("target"))
     if target is None:
         raise InvalidRequestError(name, "target must be an array of numbers in metres")
-    distance = fields.get("max_distance")
-    if distance is None:
-        distance = math.inf
-    elif type(distance) not in (int, float) or distance < 0:
+    reach: tuple[float, ...] | None = (math.inf,)
+    if fields.get("max_distance") is not None:
+        reach = ctx.coordinates([fields["max_distance"]])
+    if reach is None or reach[0] < 0:
         raise InvalidRequestError(name, "max_distance must be a number of metres, 0 or more")
-    return Place(None, ctx.parse_path(name, fields["field"]), target, float(distance))
+    return Place(None, ctx.parse_path(name, fields["field"]), target, reach[0])
 
 
 def place_near(near: Near) -> Place:
@@ -162,10 +185,8 @@ def place_near(near: Near) -> Place:
     ------
     InvalidRequestError: no frame, a coordinate that is not finite, a negative radius.
     """
-    if not near.frame_id:
-        raise InvalidRequestError("near", 'header.frame_id is empty; name a frame like "map"')
-    if not all(map(math.isfinite, near.point)):
-        raise InvalidRequestError("near", "the point has a coordinate that is not finite")
+    checks.frame("near", near.frame_id)
+    checks.finite("near", near.point)
     if not near.radius >= 0:
         raise InvalidRequestError("near_radius", "must be 0 (any distance) or more, in metres")
     return Place(near.frame_id, (), near.point, near.radius or math.inf)
@@ -242,11 +263,11 @@ def _meets(context: Json, test: Test) -> bool:
         return False
     value, operand = found[0], test.operand
     if test.operator == "$in":
-        return any(same(value, item) for item in operand)
+        return test.names(value)
     if test.operator == "$nin":
         # Like $ne, only values of a type that was named are compared at all.
-        comparable = not operand or any(kind(value) == kind(item) for item in operand)
-        return comparable and not any(same(value, item) for item in operand)
+        comparable = not operand or kind(value) in test.types
+        return comparable and not test.names(value)
     if kind(value) != kind(operand):
         return False
     if test.operator == "$eq":

@@ -5,18 +5,21 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import math
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from robotmem_ros.core import checks, incoming, search
 from robotmem_ros.core import context as ctx
-from robotmem_ros.core import search
 from robotmem_ros.core.config import Config, settings_of
 from robotmem_ros.core.embedding.factory import make_embedder
 from robotmem_ros.core.embedding.protocol import BATCH_SIZE
 from robotmem_ros.core.embedding.worker import EmbeddingWorker
+from robotmem_ros.core.episodes import Episodes
 from robotmem_ros.core.errors import (
     ConfigError,
     InvalidRequestError,
@@ -24,7 +27,10 @@ from robotmem_ros.core.errors import (
 )
 from robotmem_ros.core.model import (
     EVERY_COLLECTION,
+    REPLAY,
     Context,
+    EndedSession,
+    Episode,
     Experience,
     Learned,
     LearnStatus,
@@ -34,14 +40,19 @@ from robotmem_ros.core.model import (
     Query,
     Recalled,
     RecallResult,
+    StartedSession,
     Status,
 )
+from robotmem_ros.core.reminders import Reminders
 from robotmem_ros.core.store import NewMemory, Store
 from robotmem_ros.core.touches import Touches
 
 MAX_GET = 1000
-_MAX_NAME = 256
-_MAX_TIME = 2**63 - 1
+
+MAX_RELATED = 5
+"""Memories of other episodes that the end of one brings back, at most."""
+
+_LOG = logging.getLogger(__name__)
 
 
 class RobotMemory:
@@ -54,6 +65,9 @@ class RobotMemory:
     ----------
     config: the settings.
     now: the clock of stamps, ROS time in nanoseconds; 0 means that there is no time yet.
+    owner: who opens episodes, for example the full name of the node. Episodes that this owner left
+        open (a crash) are closed as interrupted; programs that share a file need names of their
+        own.
 
     Raises
     ------
@@ -61,7 +75,9 @@ class RobotMemory:
     StoreError: the file is damaged, not ours, or too new.
     """
 
-    def __init__(self, config: Config, *, now: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self, config: Config, *, now: Callable[[], int] = time.time_ns, owner: str = ""
+    ) -> None:
         self._config = config
         self._now = now
         embedder = make_embedder(config)
@@ -72,21 +88,31 @@ class RobotMemory:
         self._worker: EmbeddingWorker | None = None
         if embedder is not None:
             self._worker = EmbeddingWorker(self._store, embedder, config.embed_timeout)
+        self._episodes = Episodes(self._store, owner, now, lambda: self._config)
+        self._reminders: weakref.WeakSet[Reminders] = weakref.WeakSet()
 
     def learn(self, experience: Experience) -> Learned:
         """Store an experience; it is on disk when this returns.
+
+        Without a session_id it belongs to the open episode, and is in its collection unless it
+        names another.
 
         Raises
         ------
         InvalidRequestError: a field has a value that cannot be used.
         StoreError: it could not be stored.
         """
-        new = self._checked(experience)
-        memory_id, created = self._store.add(new)
-        if self._worker is not None:
-            self._worker.wake()
-        memory = self._memories([memory_id])[memory_id]
-        return Learned(memory, LearnStatus.CREATED if created else LearnStatus.DUPLICATE)
+        if experience.session_id.strip():
+            return self._learn(experience)
+        with self._episodes.current() as opened:
+            if opened is not None:
+                session_id, collection = opened
+                experience = dataclasses.replace(
+                    experience,
+                    session_id=session_id,
+                    collection=experience.collection.strip() or collection,
+                )
+            return self._learn(experience)
 
     def recall(self, query: Query) -> RecallResult:
         """Return the memories that match a query, best first.
@@ -97,32 +123,7 @@ class RobotMemory:
         SearchError: neither keywords nor vectors can be searched.
         StoreError: the database cannot be read.
         """
-        start = time.perf_counter()
-        config = self._config
-        wall_time = time.time_ns()
-        request = search.check(query, config, self._now(), wall_time)
-        made = None
-        if self._worker is not None and not request.is_replay:
-            made = self._worker.query_vector(request.text, config.embed_timeout)
-        with self._store.snapshot() as snapshot:
-            # Vectors of another model are not compared with.
-            vector = made.vector if made and made.identity == snapshot.model() else None
-            if request.is_replay:
-                ranking = search.replay(snapshot, request)
-            else:
-                ranking = search.rank(snapshot, request, vector, config)
-            memories = snapshot.memories(ranking.ids, config.decay_rate, wall_time)
-        recalled = []
-        for memory_id, score in zip(ranking.ids, ranking.scores, strict=True):
-            distance = ranking.distances.get(memory_id, math.nan)
-            details = ranking.details.get(memory_id, {})
-            if details:
-                details["confidence"] = memories[memory_id].confidence
-                details["distance"] = None if math.isnan(distance) else distance
-            recalled.append(Recalled(memories[memory_id], score, distance, details))
-        self._touches.add(ranking.ids, returned=True)
-        milliseconds = (time.perf_counter() - start) * 1e3
-        return RecallResult(tuple(recalled), ranking.mode, milliseconds)
+        return self._recall(query)
 
     def get(
         self, *, ids: Sequence[int] = (), uuids: Sequence[str] = ()
@@ -162,7 +163,7 @@ class RobotMemory:
         ------
         NotFoundError: there is no such memory.
         """
-        self._store.forget(memory_id, _clean("reason", reason, 10_000), time.time_ns())
+        self._store.forget(memory_id, checks.clean("reason", reason, 10_000), time.time_ns())
 
     def update(
         self, memory_id: int, content: str = "", context: str | Context = ""
@@ -178,7 +179,9 @@ class RobotMemory:
         InvalidRequestError: nothing to change, or a value that cannot be used.
         NotFoundError: there is no such memory.
         """
-        text = _clean("new_content", content, self._config.max_content_bytes) if content else ""
+        text = (
+            checks.clean("new_content", content, self._config.max_content_bytes) if content else ""
+        )
         if content and not text:
             raise InvalidRequestError("new_content", "holds only white space")
         data = self._read_context(context) if context else None
@@ -191,6 +194,196 @@ class RobotMemory:
             self._worker.wake(memory_id)
         memories = self._memories([memory_id])
         return old, memories[memory_id]
+
+    @property
+    def recovered(self) -> tuple[Episode, ...]:
+        """Episodes that were found open at the start, and were closed as interrupted."""
+        return self._episodes.recovered
+
+    @property
+    def open_session(self) -> str:
+        """The episode that is open, "" if there is none."""
+        return self._episodes.session_id
+
+    def start_session(self, context: str | Context = "", collection: str = "") -> StartedSession:
+        """Open an episode; one that this owner has open is closed as interrupted.
+
+        Raises
+        ------
+        InvalidRequestError: a field has a value that cannot be used, or there is no time yet.
+        StoreError: it could not be stored.
+        """
+        data = self._read_context(context)
+        return self._episodes.start(data, self._one_collection(collection))
+
+    def add_trajectory(self, poses: Sequence[Pose]) -> None:
+        """Add poses to the open episode, the oldest first; they are on disk within a second.
+
+        Without an open episode they are dropped.
+
+        Raises
+        ------
+        InvalidRequestError: one of them has no frame or is not finite; none was added.
+        """
+        self._episodes.add_poses([incoming.pose(pose) for pose in poses])
+
+    def end_session(
+        self, session_id: str = "", outcome: float | None = None, summary: str = ""
+    ) -> EndedSession:
+        """End an episode: store its outcome and its `episode` memory, and merge what is the same.
+
+        Parameters
+        ----------
+        session_id: empty means the open one.
+        outcome: how well it went, from 0 to 1.
+        summary: empty makes one from what was learned, for the `episode` memory.
+
+        Raises
+        ------
+        InvalidRequestError: a value that cannot be used, no episode is open, or it has ended.
+        NotFoundError: there is no such episode.
+        StoreError: it could not be stored; the episode is still open.
+        """
+        session_id = checks.clean("session_id", session_id)
+        if outcome is not None:
+            outcome = incoming.share("outcome_score", outcome)
+        summary = checks.clean("summary", summary, self._config.max_content_bytes)
+        episode = self._episodes.end(session_id, outcome, summary)
+        if self._worker is not None:
+            self._worker.wake()
+        learned = [m for m in episode.memories if m.type is not MemoryType.EPISODE]
+        return EndedSession(
+            episode=episode,
+            related=self._related(episode, episode.memories[-1].content),
+            decayed_count=sum(m.confidence < m.stored_confidence for m in learned),
+            consolidated_count=sum(bool(m.superseded_by) for m in learned),
+        )
+
+    def interrupt_session(self, reason: str) -> Episode | None:
+        """Close the open episode as interrupted, because the clock jumped or the robot stops.
+
+        Returns
+        -------
+        The episode as it was closed, None if none was open.
+
+        Raises
+        ------
+        StoreError: it could not be stored; the episode is still open.
+        """
+        episode = self._episodes.interrupt(checks.clean("reason", reason, 10_000))
+        if episode is not None and self._worker is not None:
+            self._worker.wake()
+        return episode
+
+    def episode(self, session_id: str) -> Episode:
+        """Return an episode, open or ended.
+
+        Raises
+        ------
+        NotFoundError: there is no such episode.
+        """
+        session_id = checks.clean("session_id", session_id)
+        return self._store.sessions.episode(session_id, self._config.decay_rate, time.time_ns())
+
+    def episodes(self, limit: int = 20, collection: str = "") -> list[Episode]:
+        """Return the episodes that ended last, newest first.
+
+        Parameters
+        ----------
+        collection: empty means the configured one, EVERY_COLLECTION all of them.
+        """
+        name = checks.clean("collection", collection) or self._config.collection
+        return self._store.sessions.ended(
+            max(0, limit),
+            None if name == EVERY_COLLECTION else name,
+            self._config.decay_rate,
+            time.time_ns(),
+        )
+
+    @property
+    def change(self) -> int:
+        """A number that is another one whenever a memory was stored, changed or forgotten.
+
+        Raises
+        ------
+        StoreError: the database cannot be read.
+        """
+        with self._store.snapshot() as snapshot:
+            return snapshot.changed_since(-1)[0]
+
+    def places(self, limit: int) -> list[Memory]:
+        """Return the newest memories of all collections that have a pose, newest first.
+
+        It does not count as recalling them.
+
+        Raises
+        ------
+        StoreError: the database cannot be read.
+        """
+        with self._store.snapshot() as snapshot:
+            ids = snapshot.placed(max(0, limit), self._now())
+            memories = snapshot.memories(ids, self._config.decay_rate, time.time_ns())
+        return [memories[number] for number in ids]
+
+    def import_memory(self, memory: Memory) -> bool:
+        """Store a memory of another store by its uuid; return whether that changed anything.
+
+        All its fields are kept but its number. What was forgotten here stays forgotten; of two
+        versions the one updated later counts.
+
+        Raises
+        ------
+        InvalidRequestError: a field has a value that cannot be used.
+        StoreError: it could not be stored.
+        """
+        changed = self._store.put(*incoming.memory(memory, self._config))
+        if changed and self._worker is not None:
+            self._worker.wake()
+        return changed
+
+    def import_episode(self, episode: Episode) -> int:
+        """Store an episode of another store with its memories; return how many of these changed.
+
+        An episode that is known stays as it is; its memories are stored as by import_memory.
+
+        Raises
+        ------
+        InvalidRequestError: a field has a value that cannot be used; nothing was stored.
+        StoreError: it could not be stored.
+        """
+        incoming.check_episode(episode, self._config)
+        memories = [incoming.memory(memory, self._config) for memory in episode.memories]
+        changed = self._store.sessions.put(episode, memories, time.time_ns())
+        if changed and self._worker is not None:
+            self._worker.wake()
+        return changed
+
+    def restore(self, memory_id: int) -> Memory:
+        """Undo that a memory was merged into another; return it as it is now.
+
+        Raises
+        ------
+        NotFoundError: there is no such memory.
+        """
+        self._store.restore(memory_id)
+        return self._memories([memory_id])[memory_id]
+
+    def reminders(
+        self, radius: float, context_filter: str | Context = "", **options: Any
+    ) -> Reminders:
+        """Return what tells, pose by pose, which memories the robot has come near.
+
+        Parameters
+        ----------
+        options: as those of Reminders.
+
+        Raises
+        ------
+        ConfigError: a value is not allowed.
+        """
+        made = Reminders(self._store, lambda: self._config, radius, context_filter, **options)
+        self._reminders.add(made)
+        return made
 
     def backfill(self) -> str:
         """Try the embedding backend again now, and embed what waits; return one sentence."""
@@ -232,9 +425,9 @@ class RobotMemory:
         embedder = self._worker.embedder if self._worker else None
         pending = counts.pending_embeddings if embedder else 0
         task, done, total = self._task.name, self._task.done, self._task.total
-        embedded = self._worker.embedded if self._worker else None
-        if not task and embedded is not None and embedded + pending > BATCH_SIZE:
-            task, done, total = "backfill", embedded, embedded + pending
+        progress = self._worker.progress if self._worker else None
+        if not task and progress and progress[1] > BATCH_SIZE:
+            task, (done, total) = "backfill", progress
         return Status(
             db_path=self._store.path,
             db_bytes=self._store.size,
@@ -258,7 +451,8 @@ class RobotMemory:
             task_total=total,
             task_result=self._task.result,
             last_error=(self._worker.last_error if self._worker else "")
-            or self._touches.last_error,
+            or self._touches.last_error
+            or self._episodes.last_error,
         )
 
     def close(self) -> None:
@@ -268,6 +462,7 @@ class RobotMemory:
         self._closed.set()
         if self._worker is not None:
             self._worker.close()
+        self._episodes.close()
         self._touches.close()
         self._store.close()
 
@@ -276,6 +471,60 @@ class RobotMemory:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _learn(self, experience: Experience) -> Learned:
+        new = self._checked(experience)
+        memory_id, created = self._store.add(new)
+        if self._worker is not None:
+            self._worker.wake()
+        memory = self._memories([memory_id])[memory_id]
+        for reminders in list(self._reminders):
+            reminders.made_here(memory)
+        return Learned(memory, LearnStatus.CREATED if created else LearnStatus.DUPLICATE)
+
+    def _recall(self, query: Query, other_than_session: str | None = None) -> RecallResult:
+        start = time.perf_counter()
+        config = self._config
+        wall_time = time.time_ns()
+        request = search.check(query, config, self._now(), wall_time)
+        if other_than_session is not None:
+            conditions = dataclasses.replace(
+                request.conditions, other_than_session=other_than_session
+            )
+            request = dataclasses.replace(request, conditions=conditions)
+        made = None
+        if self._worker is not None and not request.is_replay:
+            made = self._worker.query_vector(request.text, config.embed_timeout)
+        with self._store.snapshot() as snapshot:
+            # Vectors of another model are not compared with.
+            vector = made.vector if made and made.identity == snapshot.model() else None
+            if request.is_replay:
+                ranking = search.replay(snapshot, request)
+            else:
+                ranking = search.rank(snapshot, request, vector, config)
+            memories = snapshot.memories(ranking.ids, config.decay_rate, wall_time)
+        recalled = []
+        for memory_id, score in zip(ranking.ids, ranking.scores, strict=True):
+            distance = ranking.distances.get(memory_id, math.nan)
+            details = ranking.details.get(memory_id, {})
+            if details:
+                details["confidence"] = memories[memory_id].confidence
+                details["distance"] = None if math.isnan(distance) else distance
+            recalled.append(Recalled(memories[memory_id], score, distance, details))
+        self._touches.add(ranking.ids, returned=True)
+        milliseconds = (time.perf_counter() - start) * 1e3
+        return RecallResult(tuple(recalled), ranking.mode, milliseconds)
+
+    def _related(self, episode: Episode, text: str) -> tuple[Recalled, ...]:
+        """Return what resembles an episode; none if that fails, for the episode has ended."""
+        if text == REPLAY:
+            return ()
+        query = Query(text, n=MAX_RELATED, collection=episode.collection)
+        try:
+            return self._recall(query, other_than_session=episode.session_id).memories
+        except RobotMemoryError as error:
+            _LOG.warning("no related memories of %s: %s", episode.session_id, error)
+            return ()
 
     def _memories(self, ids: Sequence[int]) -> dict[int, Memory]:
         with self._store.snapshot() as snapshot:
@@ -291,10 +540,18 @@ class RobotMemory:
         limits = (self._config.max_context_bytes, self._config.max_context_depth)
         return ctx.read_object("context", context, *limits)
 
+    def _one_collection(self, name: str) -> str:
+        name = checks.clean("collection", name) or self._config.collection
+        if name == EVERY_COLLECTION:
+            raise InvalidRequestError(
+                "collection", f"{EVERY_COLLECTION!r} means all of them; name one"
+            )
+        return name
+
     def _checked(self, experience: Experience) -> NewMemory:
         """Return an experience with its defaults filled in, or say which field is wrong."""
         field = "description" if experience.type is MemoryType.PERCEPTION else "insight"
-        content = _clean(field, experience.content, self._config.max_content_bytes)
+        content = checks.clean(field, experience.content, self._config.max_content_bytes)
         if not content:
             raise InvalidRequestError(field, "is empty; write what was learned")
         if not 0.0 <= experience.confidence <= 1.0:
@@ -303,36 +560,29 @@ class RobotMemory:
             )
         if experience.type is MemoryType.PERCEPTION and experience.perception_type is None:
             raise InvalidRequestError("perception_type", "is missing")
-        collection = _clean("collection", experience.collection, _MAX_NAME)
-        collection = collection or self._config.collection
-        if collection == EVERY_COLLECTION:
+        collection = self._one_collection(experience.collection)
+        stamp = checks.time("stamp", experience.stamp or self._now())
+        if not stamp:
             raise InvalidRequestError(
-                "collection", f"{EVERY_COLLECTION!r} means all of them; name one"
+                "stamp", "there is no ROS time yet (no /clock came); give a stamp, or wait"
             )
-        stamp = experience.stamp or self._now()
-        if not 0 < stamp <= _MAX_TIME:
-            raise InvalidRequestError(
-                "stamp",
-                "there is no ROS time yet (no /clock came); give a stamp, or wait"
-                if not stamp
-                else f"{stamp} ns is no time",
-            )
-        if not 0 <= experience.expires <= _MAX_TIME:
-            raise InvalidRequestError("expires", f"{experience.expires} ns is no time")
-        if experience.pose is not None:
-            _check_pose(experience.pose)
+        pose = experience.pose
+        if pose is not None:
+            checks.frame("pose", pose.frame_id)
+            checks.finite("pose", (*pose.position, *pose.orientation))
+            checks.time("pose", pose.stamp)
         return NewMemory(
-            uuid=experience.uuid,
+            uuid=checks.clean("uuid", experience.uuid),
             type=experience.type,
             perception_type=experience.perception_type,
             content=content,
             context=self._read_context(experience.context),
             collection=collection,
-            session_id=_clean("session_id", experience.session_id, _MAX_NAME),
+            session_id=checks.clean("session_id", experience.session_id),
             confidence=float(experience.confidence),
             stamp=stamp,
-            pose=experience.pose,
-            expires=experience.expires,
+            pose=pose,
+            expires=checks.time("expires", experience.expires),
             now=time.time_ns(),
         )
 
@@ -373,23 +623,3 @@ class _Task:
 
     def _progress(self, done: int, total: int) -> None:
         self.done, self.total = done, total
-
-
-def _clean(field: str, text: str, max_bytes: int) -> str:
-    """Return text without white space around it, or say why it cannot be stored."""
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        raise InvalidRequestError(field, "holds half of a surrogate pair; send UTF-8") from None
-    if size > max_bytes:
-        raise InvalidRequestError(field, f"has {size} bytes; at most {max_bytes} are allowed")
-    if "\x00" in text:
-        raise InvalidRequestError(field, "holds a NUL character; remove it")
-    return text.strip()
-
-
-def _check_pose(pose: Pose) -> None:
-    if not _clean("pose", pose.frame_id, _MAX_NAME):
-        raise InvalidRequestError("pose", 'header.frame_id is empty; name a frame like "map"')
-    if not all(map(math.isfinite, (*pose.position, *pose.orientation))):
-        raise InvalidRequestError("pose", "has a coordinate that is not finite")

@@ -183,6 +183,34 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Episode:
+    """One run of a task.
+
+    Attributes
+    ----------
+    context: the JSON object it was opened with; context_json is the same as text.
+    start, end: ROS time in nanoseconds; end is 0 while it is open.
+    outcome: how well it went, in [0, 1]; None when nobody said.
+    summary: what happened, in plain text; empty when nobody said.
+    interrupted: it was not ended by its owner, but by a crash, a shutdown or a jump of the clock.
+    memories: in the order they happened, merged ones included, its `episode` memory last.
+    trajectory: where the robot went, oldest first.
+    """
+
+    session_id: str
+    collection: str
+    context: Context
+    context_json: str
+    start: int
+    end: int
+    outcome: float | None
+    summary: str
+    interrupted: bool
+    memories: tuple[Memory, ...]
+    trajectory: tuple[Pose, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Learned:
     """Answer to a learn: the memory as it is on disk, and whether it is new."""
 
@@ -266,6 +294,31 @@ class RecallResult:
     memories: tuple[Recalled, ...]
     mode: Mode
     query_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class StartedSession:
+    """Answer to a start: the open episode, and those that had to be closed for it."""
+
+    episode: Episode
+    interrupted: tuple[Episode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EndedSession:
+    """Answer to an end.
+
+    Attributes
+    ----------
+    related: memories of other episodes that resemble this one, best first.
+    decayed_count: memories of the episode whose effective confidence is below the stored one.
+    consolidated_count: memories of the episode that were merged into another one of it.
+    """
+
+    episode: Episode
+    related: tuple[Recalled, ...]
+    decayed_count: int
+    consolidated_count: int
 
 
 @dataclass(frozen=True, slots=True)

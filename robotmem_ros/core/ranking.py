@@ -121,7 +121,7 @@ def weighted(evidence: Evidence, alpha: float, episode_spread: float) -> Fused:
     found = evidence.found
     best_bm25 = max((evidence.bm25.get(memory, 0.0) for memory in found), default=0.0)
     best_bm25 = max(best_bm25, 0.5 * evidence.bm25_of_all_terms)
-    best_cosine = max((evidence.cosine.get(memory, -1.0) for memory in found), default=-1.0)
+    best_cosine = max(evidence.cosine.values(), default=-1.0)
     fused = Fused({}, {})
     for memory in dict.fromkeys([*found, *evidence.followers]):
         keyword = semantic = 0.0

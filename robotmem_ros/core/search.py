@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from robotmem_ros.core import entities, filters, ranking
+from robotmem_ros.core import checks, entities, filters, ranking
 from robotmem_ros.core.config import Config
 from robotmem_ros.core.errors import InvalidRequestError, SearchError
 from robotmem_ros.core.filters import Conditions, Place
@@ -82,12 +82,12 @@ def check(query: Query, config: Config, ros_time: int, wall_time: int) -> Reques
         if place is not None:
             raise InvalidRequestError("near", "cannot be combined with spatial_sort; choose one")
         place = filters.place_near(query.near)
-    collection = query.collection or config.collection
+    collection = checks.clean("collection", query.collection) or config.collection
     conditions = Conditions(
         collection=None if collection == EVERY_COLLECTION else collection,
-        session_id=query.session_id or None,
-        since=query.since,
-        until=query.until,
+        session_id=checks.clean("session_id", query.session_id) or None,
+        since=checks.time("since", query.since),
+        until=checks.time("until", query.until),
         min_confidence=query.min_confidence,
         decay_rate=config.decay_rate,
         wall_time=wall_time,

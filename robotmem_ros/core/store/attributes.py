@@ -25,6 +25,9 @@ MAX_VALUES = 256
 MAX_ELEMENTS = 16
 """Array elements from this index on are not indexed."""
 
+MAX_RANGES = 64
+"""A condition that would be more ranges of the index is decided by reading the contexts."""
+
 _NULL, _FALSE, _TRUE, _NUMBER, _STRING, _ARRAY, _OBJECT, _END = (bytes([i]) for i in range(1, 9))
 _ZERO, _POSITIVE, _NEGATIVE = b"\x80", b"\x81", b"\x7f"
 
@@ -55,6 +58,8 @@ def ranges(test: Test) -> list[Range] | None:
     if any((ctx.array_index(key) or 0) >= MAX_ELEMENTS for key in test.path):
         return None
     operand = test.operand
+    if test.operator in ("$in", "$nin") and len(operand) > MAX_RANGES:
+        return None
     if test.operator == "$exists":
         return [Range(_NULL, _END)] if operand else None
     if test.operator in ("$eq", "$in"):

@@ -68,6 +68,7 @@ class Database:
         self._idle_lock = threading.Lock()
         self._closed = False
         with translated_errors(self.path):
+            self._check()
             self._writer = self._connect()
             try:
                 schema.migrate(self._writer)
@@ -143,6 +144,15 @@ class Database:
     def _refuse_if_closed(self) -> None:
         if self._closed:
             raise StoreError(f"{self.path} is closed")
+
+    def _check(self) -> None:
+        """Refuse a file that is not ours before anything is written to it."""
+        connection = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READONLY)
+        connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+        try:
+            schema.check(connection)
+        finally:
+            connection.close()
 
     def _connect(self) -> Connection:
         connection = Connection(self.path)

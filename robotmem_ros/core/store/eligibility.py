@@ -24,8 +24,6 @@ FEW = 8_000
 """Up to this many memories are ranked one by one; above, the engines rank and check."""
 
 _CONTEXT = "(SELECT context FROM texts WHERE memory_id = m.id)"
-_MAX_RANGES = 64
-
 _Sql = tuple[str, tuple[object, ...]]
 
 
@@ -105,6 +103,12 @@ def plan(connection: Connection, conditions: Conditions) -> Eligibility:
     return Eligibility(sorted(ids), clause, values)
 
 
+def unplanned(connection: Connection, conditions: Conditions) -> Eligibility:
+    """Return who is eligible, not looking for an index: for memories that are known already."""
+    connection.conditions = conditions
+    return Eligibility(None, *_clause(connection, conditions))
+
+
 def register(connection: Connection) -> None:
     """Give a connection the SQL functions that decide what no index can.
 
@@ -143,6 +147,11 @@ def _clause(connection: Connection, conditions: Conditions, decided: Test | None
     if conditions.session_id is not None:
         need(
             "m.session_id = (SELECT id FROM sessions WHERE session_id = ?)", conditions.session_id
+        )
+    if conditions.other_than_session is not None:
+        need(
+            "m.session_id <> (SELECT id FROM sessions WHERE session_id = ?)",
+            conditions.other_than_session,
         )
     if conditions.since:
         need("m.stamp >= ?", conditions.since)
@@ -187,7 +196,7 @@ def _lookup(connection: Connection, test: Test) -> _Sql | None:
     """Return SQL that decides a test by the index entries of one memory, if they can tell."""
     negated = test.operator == "$exists" and not test.operand
     ranges = attributes.ranges(dataclasses.replace(test, operand=True) if negated else test)
-    if ranges is None or len(ranges) > _MAX_RANGES:
+    if ranges is None or len(ranges) > attributes.MAX_RANGES:
         return None
     paths = attributes.path_ids(connection, test.path)
     if not paths or not ranges:
@@ -252,7 +261,7 @@ def _sources(connection: Connection, conditions: Conditions) -> list[tuple[_Sql,
 
 def _attribute_source(connection: Connection, test: Test) -> _Sql | None:
     ranges = attributes.ranges(test)
-    if ranges is None or len(ranges) > _MAX_RANGES:
+    if ranges is None or len(ranges) > attributes.MAX_RANGES:
         return None
     selects: list[str] = []
     values: list[object] = []

@@ -86,24 +86,15 @@ class Ranker:
     def __init__(
         self, connection: Connection, copy: WordCopy, terms: Sequence[str], exact: bool
     ) -> None:
-        self._connection = connection
         _probe(connection)
-        documents, tokens = connection.execute("SELECT documents, tokens FROM corpus").get
-        postings, lengths = copy.look_up(connection, list(terms))
-        self._weights = {term: _idf(documents, len(held)) for term, (held, _) in postings.items()}
-        self._scores: npt.NDArray[np.float64] = np.zeros(len(lengths))
-        telling = any(
-            weight > _LEAST_IDF and len(postings[term][0])
-            for term, weight in self._weights.items()
-        )
-        self._postings, self._lengths = postings, lengths
-        self._mean_length = tokens / documents if documents else 1.0
-        self._left_out: list[str] = []
-        for term, weight in self._weights.items():
-            if weight == _LEAST_IDF and telling and documents > MANY and not exact:
-                self._left_out.append(term)
-            else:
-                self._count(term)
+        self._connection = connection
+        self._copy = copy
+        self._terms = terms
+        self._documents, self._tokens = connection.execute(
+            "SELECT documents, tokens FROM corpus"
+        ).get
+        self._skips_common = self._documents > MANY and not exact
+        self._weigh()
 
     @property
     def score_of_all(self) -> float:
@@ -113,10 +104,10 @@ class Ranker:
     def top(self, k: int, eligible: Eligibility) -> list[tuple[int, float]]:
         """Return the k best eligible memories that hold a word, with their BM25, best first."""
         found = self._top(k, eligible)
-        if len(found) < k and self._left_out:
+        if len(found) < k and self._skips_common:
             # Too few hold a rare word: those that hold a common one are needed too.
-            while self._left_out:
-                self._count(self._left_out.pop())
+            self._skips_common = False
+            self._weigh()
             found = self._top(k, eligible)
         return found
 
@@ -138,12 +129,18 @@ class Ranker:
         found = self.scores(order.first_eligible(self._connection, k, eligible))
         return sorted(found.items(), key=lambda item: (-item[1], item[0]))[:k]
 
-    def _count(self, term: str) -> None:
-        """Add what a term contributes to all scores."""
-        held, counts = self._postings[term]
-        held, counts = held[held < len(self._lengths)], counts[held < len(self._lengths)]
-        norm = _K1 * (1.0 - _B + _B * self._lengths[held] / self._mean_length)
-        self._scores[held] += self._weights[term] * counts * (_K1 + 1.0) / (counts + norm)
+    def _weigh(self) -> None:
+        """Compute the weight of each word and from them the scores of all documents."""
+        hits, lengths = self._copy.look_up(
+            self._connection, self._terms, self._documents, self._skips_common
+        )
+        self._weights = {term: _idf(self._documents, hit.frequency) for term, hit in hits.items()}
+        self._scores: npt.NDArray[np.float64] = np.zeros(len(lengths))
+        mean_length = self._tokens / self._documents if self._documents else 1.0
+        for term, hit in hits.items():
+            norm = _K1 * (1.0 - _B + _B * lengths[hit.documents] / mean_length)
+            gain = self._weights[term] * hit.counts * (_K1 + 1.0) / (hit.counts + norm)
+            self._scores[hit.documents] += gain
 
 
 def _idf(documents: int, count: int) -> float:
@@ -153,5 +150,5 @@ def _idf(documents: int, count: int) -> float:
 
 
 def _probe(connection: apsw.Connection) -> None:
-    """Raise SQLError if the index is missing, even where no word need be read from it."""
-    connection.execute("SELECT rowid FROM keywords LIMIT 0").fetchall()
+    """Raise SQLError if a part of the index is missing, even where nothing is read from it."""
+    connection.execute("SELECT 1 FROM keywords, words, documents, corpus LIMIT 0").fetchall()

@@ -69,18 +69,15 @@ class Order:
     def _batches(self, size: int) -> Iterator[tuple[list[int], float]]:
         """Yield ever larger batches of memories, best first, each with its greatest key."""
         keys = self._keys
-        whole: Ids | None = None
+        rows = np.argpartition(keys, size - 1) if len(keys) > size else np.arange(len(keys))
+        rows[:size] = rows[:size][np.argsort(keys[rows[:size]], kind="stable")]
         start = 0
-        while start < len(keys):
-            if start == 0 and len(keys) > size:
-                batch = np.argpartition(keys, size - 1)[:size]
-                batch = batch[np.argsort(keys[batch], kind="stable")]
-            else:  # the first batch did not do: now sort them all
-                if whole is None:
-                    whole = np.argsort(keys, kind="stable")
-                batch = whole[start : start + size]
+        while start < len(rows):
+            batch = rows[start : start + size]
             live = batch[self._ids[batch] > 0]
             yield [int(number) for number in self._ids[live]], float(keys[batch[-1]])
+            if start == 0:  # the first batch did not do: now sort the others, and only those
+                rows[size:] = rows[size:][np.argsort(keys[rows[size:]], kind="stable")]
             start += len(batch)
             size *= 2
 

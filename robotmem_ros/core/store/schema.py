@@ -20,16 +20,41 @@ _LOG_LENGTH = 100_000
 _MEMORY_TABLES = """
 CREATE TABLE collections (
     id INTEGER PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE
+    name TEXT NOT NULL UNIQUE,
+    memories INTEGER NOT NULL DEFAULT 0,     -- counted by the triggers below
+    superseded INTEGER NOT NULL DEFAULT 0    -- of these
 );
 
--- One row per session_id that any memory names; opened_by_node tells real episodes from names
--- that callers made up.
+-- One row per session_id that any memory names. Those that were opened are episodes; the others
+-- are names that callers made up, and have nothing but the name.
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY,
     session_id TEXT NOT NULL UNIQUE,
-    opened_by_node INTEGER NOT NULL DEFAULT 0
+    opened INTEGER NOT NULL DEFAULT 0,
+    owner TEXT,                              -- who opened it; NULL: it came from another store
+    collection_id INTEGER REFERENCES collections (id),
+    context TEXT NOT NULL DEFAULT '{}',      -- JSON object
+    started INTEGER NOT NULL DEFAULT 0,      -- ROS time
+    ended INTEGER NOT NULL DEFAULT 0,        -- ROS time; 0: it is open
+    outcome REAL,                            -- NULL: nobody gave one
+    summary TEXT NOT NULL DEFAULT '',
+    interrupted INTEGER NOT NULL DEFAULT 0,
+    opened_at INTEGER,                       -- wall clock
+    closed_at INTEGER                        -- wall clock
 );
+CREATE INDEX sessions_open ON sessions (owner) WHERE opened AND ended = 0;
+CREATE INDEX sessions_ended ON sessions (closed_at, id) WHERE ended > 0;
+
+-- Where the robot went in an episode.
+CREATE TABLE trajectory (
+    session_id INTEGER NOT NULL REFERENCES sessions (id),
+    seq INTEGER NOT NULL,
+    stamp INTEGER NOT NULL,
+    frame_id TEXT NOT NULL,
+    x REAL NOT NULL, y REAL NOT NULL, z REAL NOT NULL,
+    qx REAL NOT NULL, qy REAL NOT NULL, qz REAL NOT NULL, qw REAL NOT NULL,
+    PRIMARY KEY (session_id, seq)
+) WITHOUT ROWID;
 
 -- The truth. Times are nanoseconds: stamp and expires in ROS time, the others on the wall clock.
 CREATE TABLE memories (
@@ -66,12 +91,34 @@ CREATE INDEX memories_by_collection ON memories (collection_id, stamp, id);
 CREATE INDEX memories_by_session ON memories (session_id, stamp, id) WHERE session_id NOT NULL;
 CREATE INDEX memories_by_stamp ON memories (stamp, id);
 CREATE INDEX memories_unattributed ON memories (id) WHERE NOT attributed;
+-- Counting a million rows takes too long for a status once a second.
+CREATE TRIGGER memories_added AFTER INSERT ON memories BEGIN
+    UPDATE collections SET memories = memories + 1,
+        superseded = superseded + (NEW.superseded_by IS NOT NULL) WHERE id = NEW.collection_id;
+END;
+CREATE TRIGGER memories_removed AFTER DELETE ON memories BEGIN
+    UPDATE collections SET memories = memories - 1,
+        superseded = superseded - (OLD.superseded_by IS NOT NULL) WHERE id = OLD.collection_id;
+END;
+CREATE TRIGGER memories_superseded_changed AFTER UPDATE OF superseded_by ON memories BEGIN
+    UPDATE collections SET superseded = superseded + (NEW.superseded_by IS NOT NULL)
+        - (OLD.superseded_by IS NOT NULL) WHERE id = NEW.collection_id;
+END;
 
 CREATE TABLE forgotten (
     uuid TEXT NOT NULL,
     reason TEXT NOT NULL,
     forgotten_at INTEGER NOT NULL
 );
+CREATE INDEX forgotten_by_uuid ON forgotten (uuid);
+
+-- Imported memories that were replaced by one that has not come yet, with its uuid.
+CREATE TABLE awaited (
+    memory_id INTEGER PRIMARY KEY,
+    uuid TEXT NOT NULL
+);
+CREATE INDEX awaited_by_uuid ON awaited (uuid);
+CREATE INDEX memories_superseded ON memories (superseded_by) WHERE superseded_by NOT NULL;
 """
 
 _INDEX_TABLES = """
@@ -83,6 +130,7 @@ CREATE TABLE documents (
     entities TEXT NOT NULL,
     length INTEGER NOT NULL                  -- words in all
 );
+CREATE INDEX documents_by_length ON documents (length);
 CREATE VIRTUAL TABLE keywords USING fts5 (
     content, entities,
     content = 'documents', content_rowid = 'memory_id', tokenize = "ascii tokenchars '.-'"
@@ -181,28 +229,37 @@ MIGRATIONS: tuple[tuple[str, Callable[[apsw.Connection], None]], ...] = (
 VERSION = len(MIGRATIONS)
 
 
-def migrate(connection: apsw.Connection) -> None:
-    """Bring the open database to the current schema.
-
-    Each migration runs in a transaction of its own and is recorded with its name. A second
-    process that migrates at the same time waits and finds it done.
+def check(connection: apsw.Connection) -> None:
+    """Refuse a file that is neither empty nor a store of a version that is known here.
 
     Raises
     ------
     StoreError: the file belongs to something else, or to a newer version of this software.
     """
     path = connection.filename
+    connection.execute("BEGIN")  # another process may be making the tables right now
     version = connection.pragma("user_version")
     owner = connection.pragma("application_id")
-    if version == 0 and owner == 0 and not connection.execute("SELECT 1 FROM sqlite_schema").get:
-        connection.pragma("application_id", APPLICATION_ID)
-    elif owner != APPLICATION_ID:
+    is_empty = not connection.execute("SELECT 1 FROM sqlite_schema").get
+    connection.execute("COMMIT")
+    if owner != APPLICATION_ID and not (is_empty and version == owner == 0):
         raise StoreError(f"{path} is an SQLite file of another program; name another db_path")
     if version > VERSION:
         raise StoreError(
             f"{path} has schema version {version}, made by a newer robotmem_ros; this one knows "
             f"versions up to {VERSION}. Install the newer one, or name another db_path"
         )
+
+
+def migrate(connection: apsw.Connection) -> None:
+    """Bring a checked file to the current schema.
+
+    Each migration runs in a transaction of its own and is recorded with its name. A second
+    process that migrates at the same time waits and finds it done.
+    """
+    version = connection.pragma("user_version")
+    if version == 0:
+        connection.pragma("application_id", APPLICATION_ID)
     while version < VERSION:
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -234,8 +291,11 @@ def renew_indexes(connection: apsw.Connection) -> None:
         "INSERT OR IGNORE INTO unembedded SELECT id FROM memories "
         "WHERE id NOT IN (SELECT memory_id FROM vectors)"
     )
-    log_change(connection, "vector_changes", 0)
-    log_change(connection, "document_changes", 0)
+    for log in ("vector_changes", "document_changes"):
+        if connection.execute(f"SELECT max(seq) FROM {log}").get is None:
+            # The log was lost, and copies in memory know its numbers: go on far above them.
+            connection.execute(f"INSERT INTO {log} VALUES (?, 0)", (time.time_ns(),))
+        log_change(connection, log, 0)
 
 
 def log_change(connection: apsw.Connection, log: str, memory_id: int) -> None:
@@ -252,7 +312,7 @@ def changes_since(connection: apsw.Connection, log: str, seq: int) -> tuple[int,
     """
     latest = connection.execute(f"SELECT max(seq) FROM {log}").get or 0
     if latest <= max(seq, 0):
-        return max(seq, 0), set()
+        return latest, set()
     changes: list[Any] = connection.execute(
         f"SELECT seq, memory_id FROM {log} WHERE seq > ? ORDER BY seq", (seq,)
     ).fetchall()

@@ -14,7 +14,7 @@ import apsw
 from robotmem_ros.core import filters
 from robotmem_ros.core.filters import Conditions, Place
 from robotmem_ros.core.model import Memory
-from robotmem_ros.core.store import eligibility, keywords, rows, vectors
+from robotmem_ros.core.store import eligibility, keywords, places, rows, schema, vectors
 from robotmem_ros.core.store.database import Connection
 from robotmem_ros.core.store.eligibility import Eligibility
 from robotmem_ros.core.store.words import WordCopy
@@ -149,6 +149,49 @@ class Snapshot:
         """Return all eligible memories, however many."""
         return eligible.all_ids(self._connection)
 
+    def around(self, place: Place) -> list[int]:
+        """Return all memories with a pose near a place, and maybe some a little farther."""
+        source = places.source(self._connection, place)
+        return [row[0] for row in self._connection.execute(*source)] if source else []
+
+    def positions(
+        self, conditions: Conditions, ids: Sequence[int]
+    ) -> dict[int, tuple[float, float, float]]:
+        """Return where those of some memories were made that meet conditions and have a pose."""
+        eligible = eligibility.unplanned(self._connection, conditions)
+        found: Any = self._connection.execute(
+            "SELECT m.id, m.x, m.y, m.z FROM json_each(?) AS j CROSS JOIN memories AS m "
+            "ON m.id = j.value WHERE m.frame_id NOT NULL",
+            (json.dumps(eligible.keep(self._connection, ids)),),
+        )
+        return {row[0]: row[1:] for row in found}
+
+    def placed(self, n: int, alive_at: int) -> list[int]:
+        """Return the newest n memories that have a pose, newest first; n may be 0.
+
+        Parameters
+        ----------
+        alive_at: they have not expired then, ROS time in nanoseconds; 0 means whenever.
+        """
+        # Among the newest only: where nothing has a pose, a million would be read in vain.
+        found = self._connection.execute(
+            "SELECT id FROM (SELECT id, stamp, frame_id, superseded_by, expires FROM memories "
+            "ORDER BY stamp DESC, id DESC LIMIT 100000) WHERE frame_id IS NOT NULL "
+            "AND superseded_by IS NULL AND (expires = 0 OR expires > ?) "
+            "ORDER BY stamp DESC, id DESC LIMIT ?",
+            (alive_at, n),
+        )
+        return [row[0] for row in found]
+
+    def changed_since(self, change: int) -> tuple[int, set[int] | None]:
+        """Return the number of the last change of all, and which memories changed after another.
+
+        None in place of these stands for all of them, as it does after the change -1.
+        """
+        if change >= 0:
+            return schema.changes_since(self._connection, "document_changes", change)
+        return self._connection.execute("SELECT max(seq) FROM document_changes").get or 0, None
+
     def neighbours(self, ids: Sequence[int], before: bool) -> dict[int, int]:
         """Return for each memory the one just before it, or just after it, in its episode."""
         compare, order = ("<", "DESC") if before else (">", "ASC")
@@ -214,11 +257,13 @@ class Snapshot:
     def counts(self) -> Counts:
         """Return how much the store holds."""
         execute = self._connection.execute
-        total, superseded = execute("SELECT count(*), count(superseded_by) FROM memories").get
+        total, superseded, collections = execute(
+            "SELECT total(memories), total(superseded), count(*) FROM collections WHERE memories"
+        ).get
         return Counts(
-            memories=total - superseded,
-            superseded=superseded,
-            episodes=execute("SELECT count(*) FROM sessions").get,
-            collections=execute("SELECT count(DISTINCT collection_id) FROM memories").get,
+            memories=int(total - superseded),
+            superseded=int(superseded),
+            episodes=execute("SELECT count(*) FROM sessions WHERE opened").get,
+            collections=collections,
             pending_embeddings=execute("SELECT count(*) FROM unembedded").get,
         )

@@ -141,10 +141,10 @@ class VectorCopy:
                     keys[rows[memory_id]] = distance
         else:
             code = _codes(unit(query)[np.newaxis], centre)
-            keys = np.zeros(len(ids), np.float32)
+            keys = np.zeros(len(ids), np.uint16)
             for word in range(data.shape[1]):
                 keys += _bit_count(data[:, word] ^ code[0, word])
-        keys[ids == 0] = np.inf
+        keys[ids == 0] = np.inf if keys.dtype.kind == "f" else np.iinfo(np.uint16).max
 
         def positions(numbers: Ids) -> Ids:
             known = numbers < len(rows)
@@ -164,6 +164,8 @@ class VectorCopy:
     def _follow(self, connection: Connection) -> None:
         """Take in what has changed in the table since the last time."""
         latest, changed = schema.changes_since(connection, "vector_changes", self._seq)
+        if latest < self._seq:
+            return  # the copy is of a later moment: what is gone by now will not be found
         if changed is None or self._seq < 0:
             self._load(connection)
         else:
@@ -177,7 +179,7 @@ class VectorCopy:
             dead = self._count - self._live
             if (self._whole and self._live > EXACT_LIMIT) or dead > 1000 + self._live:
                 self._load(connection)
-        self._seq = max(latest, 0)
+        self._seq = latest
 
     def _load(self, connection: Connection) -> None:
         count, longest = connection.execute(

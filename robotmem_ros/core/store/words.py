@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,7 @@ MAX_POSTINGS = 8_000_000
 """Postings kept in memory, of six bytes each."""
 
 _MANY_CHANGES = 2_000
+_NO_POSTINGS = (np.zeros(0, np.int32), np.zeros(0, np.uint16))
 
 
 @dataclass(slots=True)
@@ -58,6 +60,15 @@ class Postings:
         return self if keep.all() else Postings(held[keep], counts[keep], int(keep.sum()))
 
 
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """What is known of one word: in how many documents it stands, and in which, how often."""
+
+    frequency: int
+    documents: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.uint16]
+
+
 class WordCopy:
     """Postings of words at one moment of the database; safe to use from any thread."""
 
@@ -65,20 +76,55 @@ class WordCopy:
         self._lock = threading.Lock()
         self._seq = -1
         self._words: OrderedDict[str, Postings] = OrderedDict()
+        self._common: dict[str, tuple[int, int]] = {}  # word: (its documents, all documents then)
         self._lengths = np.zeros(64, np.int32)
 
     def look_up(
-        self, connection: Connection, terms: list[str]
-    ) -> tuple[
-        dict[str, tuple[npt.NDArray[np.int32], npt.NDArray[np.uint16]]], npt.NDArray[np.int32]
-    ]:
-        """Return the postings of words, and the length of each document by its number."""
+        self, connection: Connection, terms: Sequence[str], documents: int, skip_common: bool
+    ) -> tuple[dict[str, Hits], npt.NDArray[np.int32]]:
+        """Return what is known of words, and the length of each document by its number.
+
+        Parameters
+        ----------
+        documents: number of all documents.
+        skip_common: of words that stand in half of them or more, count the documents alone, unless
+            there are no other words.
+        """
         with self._lock:
-            self._follow(connection)
-            found = {term: self._postings(connection, term).view() for term in terms}
+            is_current = self._follow(connection)
+            common: dict[str, int] = {}
+            if skip_common:
+                counts = {term: self._frequency(connection, term, documents) for term in terms}
+                common = {term: n for term, n in counts.items() if 2 * n >= documents}
+                if all(term in common or not n for term, n in counts.items()):
+                    common = {}
+            found = {}
+            for term in terms:
+                if term in common:
+                    found[term] = Hits(common[term], *_NO_POSTINGS)
+                else:
+                    held, times = self._postings(connection, term, is_current).view()
+                    found[term] = Hits(len(held), held, times)
             return found, self._lengths
 
-    def _postings(self, connection: Connection, term: str) -> Postings:
+    def _frequency(self, connection: Connection, term: str, documents: int) -> int:
+        """Return in how many documents a word stands; for a common one as it was not long ago."""
+        if term in self._words:
+            return self._words[term].length
+        count, then = self._common.get(term, (0, 0))
+        if then and abs(documents - then) * 50 <= then:
+            return count
+        self._common.pop(term, None)
+        count = int(
+            connection.execute(
+                "SELECT count(*) FROM keywords WHERE keywords MATCH ?", (f'"{term}"',)
+            ).get
+        )
+        if 2 * count >= documents:
+            self._common[term] = (count, documents)
+        return count
+
+    def _postings(self, connection: Connection, term: str, is_current: bool) -> Postings:
         if term in self._words:
             self._words.move_to_end(term)
             return self._words[term]
@@ -87,22 +133,30 @@ class WordCopy:
         documents, counts = np.unique(flat, return_counts=True)
         few = np.minimum(counts, 65_535).astype(np.uint16)
         postings = Postings(documents, few, len(documents))
-        if len(documents) > FREQUENT:
+        if is_current and len(documents) > FREQUENT:
             self._words[term] = postings
             total = sum(kept.length for kept in self._words.values())
             while total > MAX_POSTINGS and len(self._words) > 1:
                 total -= self._words.popitem(last=False)[1].length
         return postings
 
-    def _follow(self, connection: Connection) -> None:
-        """Take in what has changed in the documents since the last time."""
+    def _follow(self, connection: Connection) -> bool:
+        """Take in what has changed in the documents since the last time.
+
+        Returns
+        -------
+        Whether the copy is of the moment that the connection sees; else it is of a later one.
+        """
         latest, changed = schema.changes_since(connection, "document_changes", self._seq)
+        if latest < self._seq:
+            return False
         if changed is None or self._seq < 0 or len(changed) > _MANY_CHANGES:
             self._words.clear()
             self._load_lengths(connection)
         elif changed:
             self._take_in(connection, sorted(changed))
-        self._seq = max(latest, 0)
+        self._seq = latest
+        return True
 
     def _load_lengths(self, connection: Connection) -> None:
         rows: list[Any] = connection.execute("SELECT memory_id, length FROM documents").fetchall()

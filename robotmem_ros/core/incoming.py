@@ -1,0 +1,129 @@
+# SPDX-FileCopyrightText: 2026 robotmem_ros contributors
+# SPDX-License-Identifier: Apache-2.0
+"""Check memories and episodes that come from another store, and make them ready for this one."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from robotmem_ros.core import checks
+from robotmem_ros.core import context as ctx
+from robotmem_ros.core.config import Config
+from robotmem_ros.core.errors import InvalidRequestError
+from robotmem_ros.core.model import (
+    EVERY_COLLECTION,
+    Episode,
+    Memory,
+    MemoryType,
+    Pose,
+)
+from robotmem_ros.core.store import NewMemory
+
+
+def memory(given: Memory, config: Config) -> tuple[NewMemory, str]:
+    """Return a memory ready to be stored, and the uuid of the one that replaced it, "" if none.
+
+    Raises
+    ------
+    InvalidRequestError: a field has a value that cannot be used.
+    """
+    wall_time = time.time_ns()
+    content = checks.clean("content", given.content, config.max_content_bytes)
+    if not content:
+        raise InvalidRequestError("content", "is empty")
+    if given.type is MemoryType.PERCEPTION and given.perception_type is None:
+        raise InvalidRequestError("perception_type", "is missing")
+    created_at = checks.time("created_at", given.created_at) or wall_time
+    new = NewMemory(
+        uuid=_uuid("uuid", given.uuid),
+        type=given.type,
+        perception_type=given.perception_type,
+        content=content,
+        context=_context(given.context_json or given.context, config),
+        collection=_collection(given.collection),
+        session_id=checks.clean("session_id", given.session_id),
+        confidence=share("confidence", given.stored_confidence),
+        stamp=_needed_time("stamp", given.stamp),
+        pose=given.pose and pose(given.pose),
+        expires=checks.time("expires", given.expires),
+        # What nobody knows to have been recalled counts as learned when it is stored here.
+        now=checks.time("last_access", given.last_access) or wall_time,
+        created_at=created_at,
+        updated_at=checks.time("updated_at", given.updated_at) or created_at,
+        access_count=max(0, given.access_count),
+    )
+    superseded_by = given.superseded_by and _uuid("superseded_by", given.superseded_by)
+    return new, "" if superseded_by == new.uuid else superseded_by
+
+
+def check_episode(given: Episode, config: Config) -> None:
+    """Refuse an episode that cannot be stored, apart from its memories.
+
+    Raises
+    ------
+    InvalidRequestError: a field has a value that cannot be used.
+    """
+    if not checks.clean("session_id", given.session_id):
+        raise InvalidRequestError("session_id", "is empty")
+    _collection(given.collection)
+    _context(given.context_json or given.context, config)
+    checks.clean("summary", given.summary, config.max_content_bytes)
+    _needed_time("start", given.start)
+    _needed_time("end", given.end)
+    if given.outcome is not None:
+        share("outcome_score", given.outcome)
+    for one in given.trajectory:
+        pose(one, "trajectory")
+
+
+def pose(given: Pose, field: str = "pose") -> Pose:
+    """Return a pose.
+
+    Raises
+    ------
+    InvalidRequestError: it has no frame, no time, or a coordinate that is not finite.
+    """
+    checks.frame(field, given.frame_id)
+    checks.finite(field, (*given.position, *given.orientation))
+    checks.time(field, given.stamp)
+    return given
+
+
+def share(field: str, value: float) -> float:
+    """Return a number from 0 to 1.
+
+    Raises
+    ------
+    InvalidRequestError: it is not.
+    """
+    if not 0.0 <= value <= 1.0:
+        raise InvalidRequestError(field, f"{value} is not allowed; it must be from 0 to 1")
+    return float(value)
+
+
+def _context(value: str | Mapping[str, Any], config: Config) -> dict[str, Any]:
+    limits = (config.max_context_bytes, config.max_context_depth)
+    return ctx.read_object("context", value, *limits)
+
+
+def _collection(name: str) -> str:
+    name = checks.clean("collection", name)
+    if not name or name == EVERY_COLLECTION:
+        raise InvalidRequestError("collection", f"{name!r} is no name of one collection")
+    return name
+
+
+def _needed_time(field: str, nanoseconds: int) -> int:
+    if not checks.time(field, nanoseconds):
+        raise InvalidRequestError(field, "is 0; it must be a time")
+    return nanoseconds
+
+
+def _uuid(field: str, text: str) -> str:
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        raise InvalidRequestError(field, f"{text[:100]!r} is no UUID (RFC 9562)") from None

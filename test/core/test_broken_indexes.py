@@ -1,0 +1,207 @@
+# SPDX-FileCopyrightText: 2026 robotmem_ros contributors
+# SPDX-License-Identifier: Apache-2.0
+"""Each index may break alone: the others answer, nothing learned is lost, reindex mends it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from making import EVERYTHING, new, sql
+
+from robotmem_ros.core import search
+from robotmem_ros.core.config import Config
+from robotmem_ros.core.errors import RobotMemoryError, SearchError, StoreError
+from robotmem_ros.core.memory import RobotMemory
+from robotmem_ros.core.model import Experience, Fusion, Mode, Near, Pose, Query
+from robotmem_ros.core.store import Store
+
+VECTOR = np.array([1, 0, 0, 0], np.float32)
+CONTEXT = {"task": {"name": "grasp"}, "spatial": {"p": [1, 2, 3]}}
+KEYWORD_TABLES = ["keywords", "documents", "corpus", "words"]
+VECTOR_TABLES = ["vectors"]
+LOGS = ["vector_changes", "document_changes"]
+OTHER_TABLES = [
+    *("memory_entities", "entities", "attributes", "paths", "places", "place_names"),
+    *("unembedded", "embedder"),
+]
+
+
+@pytest.fixture
+def store(db_path: str) -> Iterator[Store]:
+    opened = Store(db_path)
+    opened.use_model("m", len(VECTOR))
+    for i in range(5):
+        opened.add(
+            new(f"grasp cup {i}", context=CONTEXT, pose=Pose("map", (i, 0, 0)), stamp=i + 1)
+        )
+        opened.put_vectors("m", [(i + 1, f"grasp cup {i}", VECTOR)])
+    yield opened
+    opened.close()
+
+
+def drop(path: str, table: str) -> None:
+    with sql(path) as connection:
+        connection.execute(f"DROP TABLE {table}")
+
+
+def recall(store: Store, vector: np.ndarray | None = VECTOR, **fields: Any) -> search.Ranking:
+    config = Config(embed_backend="none")
+    request = search.check(Query("grasp cup", **fields), config, 1, 1)
+    with store.snapshot() as snapshot:
+        return search.rank(snapshot, request, vector, config)
+
+
+@pytest.mark.parametrize("warm", [True, False], ids=["used before", "first use"])
+@pytest.mark.parametrize("fusion", Fusion)
+@pytest.mark.parametrize("table", KEYWORD_TABLES)
+def test_vectors_answer_without_the_keyword_index(
+    store: Store, table: str, fusion: Fusion, warm: bool
+) -> None:
+    if warm:
+        assert recall(store).mode is Mode.HYBRID
+    drop(store.path, table)
+    found = recall(store, fusion=fusion)
+    assert found.mode is Mode.VEC_ONLY
+    assert found.ids == [1, 2, 3, 4, 5]
+    with store.snapshot() as snapshot:
+        assert "call ~/reindex" in snapshot.keyword_problem()
+        assert snapshot.vector_problem() == ""
+
+
+@pytest.mark.parametrize("warm", [True, False], ids=["used before", "first use"])
+@pytest.mark.parametrize("fusion", Fusion)
+def test_keywords_answer_without_the_vectors(store: Store, fusion: Fusion, warm: bool) -> None:
+    if warm:
+        assert recall(store).mode is Mode.HYBRID
+    drop(store.path, "vectors")
+    found = recall(store, fusion=fusion)
+    assert found.mode is Mode.BM25_ONLY
+    assert found.ids == [1, 2, 3, 4, 5]
+    with store.snapshot() as snapshot:
+        assert "call ~/reindex" in snapshot.vector_problem()
+        assert snapshot.keyword_problem() == ""
+
+
+def test_only_both_together_are_an_error(store: Store) -> None:
+    drop(store.path, "keywords")
+    with pytest.raises(SearchError, match="reindex"):
+        recall(store, vector=None)
+    drop(store.path, "vectors")
+    with pytest.raises(SearchError, match="reindex"):
+        recall(store)
+
+
+@pytest.mark.parametrize("fusion", Fusion)
+@pytest.mark.parametrize("table", OTHER_TABLES + LOGS)
+def test_a_recall_answers_or_says_what_to_do(store: Store, table: str, fusion: Fusion) -> None:
+    """Also with the other indexes broken, and with conditions that need them."""
+    drop(store.path, table)
+    for fields in (
+        {},
+        {"context_filter": {"task.name": "grasp"}},
+        {"spatial_sort": {"field": "spatial.p", "target": [1, 2, 3]}},
+        {"near": Near("map", (0, 0, 0))},
+    ):
+        said = ""
+        try:
+            found = recall(store, fusion=fusion, **fields).ids
+        except RobotMemoryError as error:
+            found, said = [], str(error)
+        assert found or "call ~/reindex" in said
+
+
+@pytest.mark.parametrize("table", [*KEYWORD_TABLES, *VECTOR_TABLES, *LOGS, *OTHER_TABLES])
+def test_nothing_learned_is_lost_and_reindex_mends(store: Store, table: str) -> None:
+    recall(store)
+    drop(store.path, table)
+    number, created = store.add(
+        new("grasp a cup late", context=CONTEXT, pose=Pose("map", (9, 0, 0)))
+    )
+    assert created
+    with store.snapshot() as snapshot:
+        assert snapshot.memories([number])[number].content == "grasp a cup late"
+    progress: list[tuple[int, int]] = []
+    assert store.reindex(lambda done, total: progress.append((done, total))) == 6
+    assert progress[-1] == (6, 6)
+    assert number in {waiting for waiting, _ in store.unembedded(10)}
+    assert_whole(store, number)
+    second = Store(store.path)
+    assert_whole(second, number)
+    second.close()
+
+
+def assert_whole(store: Store, late: int) -> None:
+    """Check that every index finds the memory that was learned while one was broken."""
+    with store.snapshot() as snapshot:
+        assert snapshot.keyword_problem() == snapshot.vector_problem() == ""
+        everybody = snapshot.eligible(EVERYTHING)
+        assert late in dict(snapshot.by_keywords(["late"], 9, everybody))
+    store.use_model("m", len(VECTOR))
+    for number, text in store.unembedded(10):
+        store.put_vectors("m", [(number, text, VECTOR)])
+    for fields in (
+        {},
+        {"context_filter": {"task.name": "grasp"}},
+        {"context_filter": {"spatial.p": {"$exists": True}}},
+        {"spatial_sort": {"field": "spatial.p", "target": [1, 2, 3], "max_distance": 1}},
+        {"near": Near("map", (0, 0, 0), 100.0)},
+    ):
+        found = recall(store, n=10, **fields)
+        assert found.mode is Mode.HYBRID
+        assert sorted(found.ids) == [1, 2, 3, 4, 5, late]
+    assert [number for number, _ in _nearest(store)] == [1, 2, 3, 4, 5, late]
+
+
+def _nearest(store: Store) -> list[tuple[int, float]]:
+    with store.snapshot() as snapshot:
+        return snapshot.by_vector(VECTOR, 10, snapshot.eligible(EVERYTHING))
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_a_log_made_anew_is_followed(store: Store, log: str) -> None:
+    """Copies in memory, of this store and another, must not wait for the old numbers."""
+    other = Store(store.path)
+    for each in (store, other):
+        recall(each)
+    drop(store.path, log)
+    store.reindex(lambda done, total: None)
+    store.forget(1, "", 1)
+    number, _ = store.add(new("grasp cup anew"))
+    store.put_vectors("m", [(number, "grasp cup anew", VECTOR)])
+    for each in (store, other):
+        assert recall(each, n=10).ids == [2, 3, 4, 5, number]
+        with each.snapshot() as snapshot:
+            everybody = snapshot.eligible(EVERYTHING)
+            assert [found for found, _ in snapshot.by_keywords(["anew"], 9, everybody)] == [number]
+        assert [found for found, _ in _nearest(each)] == [2, 3, 4, 5, number]
+    other.close()
+
+
+def test_update_and_forget_mend_a_broken_index_too(store: Store) -> None:
+    drop(store.path, "documents")
+    store.update(1, "reworded", None, 1)
+    with store.snapshot() as snapshot:
+        assert dict(snapshot.by_keywords(["reword"], 9, snapshot.eligible(EVERYTHING)))
+    drop(store.path, "attributes")
+    store.forget(2, "", 1)
+    assert sorted(recall(store, context_filter={"task.name": "grasp"}).ids) == [1, 3, 4, 5]
+
+
+def test_the_face_reports_and_mends(memory: RobotMemory, db_path: str) -> None:
+    memory.learn(Experience("grasp the cup"))
+    drop(db_path, "keywords")
+    assert "call ~/reindex" in memory.status().keyword_reason
+    with pytest.raises((SearchError, StoreError), match="reindex"):
+        memory.recall(Query("cup"))
+    assert "started" in memory.reindex()
+    deadline = time.monotonic() + 10
+    while memory.status().task:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    status = memory.status()
+    assert (status.task_result, status.keyword_reason) == ("reindexed 1 memories", "")
+    assert memory.recall(Query("cup")).mode is Mode.BM25_ONLY
