@@ -27,7 +27,10 @@ except ImportError:
 
 NAME = "robotmem_ros"
 HERE = Path(__file__).resolve().parent
-CONSOLE_SCRIPTS = ["robotmem_node = robotmem_ros.main:main"]
+CONSOLE_SCRIPTS = [
+    "robotmem_node = robotmem_ros.main:main",
+    "robotmem = robotmem_ros.cli.main:main",
+]
 NOT_EDITABLE = f"error: {NAME} cannot be installed as editable: its interfaces are generated"
 
 sys.path.insert(0, str(HERE / "resource"))
@@ -179,10 +182,14 @@ setup(
     python_requires=">=3.10",
     install_requires=[
         "apsw>=3.45",
+        'backports.zstd; python_version < "3.14"',
         "fastembed>=0.6",
         "httpx>=0.24",
         "jieba>=0.42",
+        "lz4",
         "numpy>=1.21",
+        "pyyaml",
+        "rosbags>=0.11",
         "snowballstemmer>=2.2",
         "sqlite-vec>=0.1.6",
     ],

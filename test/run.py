@@ -4,7 +4,7 @@
 
 Builds the environment first (see .ci/environment.py), then checks format, style and types,
 then runs the tests, in a ROS domain of their own that no other machine can hear. With
---core the tests of the core and its embedding backends run, in an environment that has no ROS.
+--core the tests of the core, its embedding backends and bags run, in an environment without ROS.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     if core:
         # The core as it stands in the checkout: nothing of the package is installed there.
         variables["PYTHONPATH"] = str(ROOT)
-        arguments = ["test/core", "test/embedding", *arguments]
+        arguments = ["test/core", "test/embedding", "test/bags", *arguments]
     else:
         variables["ROS_DOMAIN_ID"] = str(environment.free_domain())
     # The program, not `python -m pytest`: that would import the sources of the checkout,

@@ -1,0 +1,265 @@
+# SPDX-FileCopyrightText: 2026 robotmem_ros contributors
+# SPDX-License-Identifier: Apache-2.0
+"""`robotmem import`: turn recorded bags into memories, with no ROS graph."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from robotmem_ros import params_file
+from robotmem_ros.cli.progress import Progress
+from robotmem_ros.core.config import Config
+from robotmem_ros.core.errors import ConfigError, InvalidRequestError, NotFoundError
+from robotmem_ros.core.memory import RobotMemory
+from robotmem_ros.core.model import Episode, Memory
+from robotmem_ros.params_file import Parameters
+
+DESCRIPTION = """\
+Read ROS 2 bags (sqlite3 and mcap, also damaged ones) and store what they hold: memories and
+episodes that were recorded from a node's topics, exactly as they were, and each bag, or each part
+of it, as an episode with its trajectory and what the robot sensed, by the same parameters as the
+node. The same bag imported twice is stored once. No ROS is needed."""
+
+EPILOG = """\
+exit code: 0 all is well, 1 a bag had problems (the rest was imported), 2 wrong usage or parameters
+
+examples:
+  robotmem import day1/ day2.mcap --params-file robotmem.yaml
+  robotmem import trials/ --marker /note --collection trials
+  robotmem import patrol.mcap --gap 30 --dry-run"""
+
+PROBLEMS = 1
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of a bag, or of all of them."""
+
+    messages: int = 0
+    memories: int = 0
+    changed: int = 0
+    new: int = 0
+    episodes: int = 0
+    new_episodes: int = 0
+    seconds: float = 0.0
+    problems: list[str] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        """Add what became of another bag."""
+        for name in ("messages", "memories", "changed", "new", "episodes", "new_episodes"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.seconds += other.seconds
+        self.problems += other.problems
+
+    def text(self, dry_run: bool) -> str:
+        """Return all of it in one line."""
+        rate = self.messages / self.seconds if self.seconds > 0 else 0.0
+        read = f"{self.messages} messages read ({rate:.0f}/s)"
+        if dry_run:
+            return f"{read}; would store {self.memories} memories, {self.episodes} episodes"
+        updated, known = self.changed - self.new, self.memories - self.changed
+        memories = f"{self.new} memories new, {updated} updated, {known} already there"
+        return f"{read}; {memories}; {self.new_episodes} of {self.episodes} episodes new"
+
+
+class Sink:
+    """Where what was found goes: a memory, or nowhere in a dry run."""
+
+    def __init__(self, memory: RobotMemory | None) -> None:
+        self._memory = memory
+
+    def rows(self) -> int:
+        """Return how many memories there are."""
+        if self._memory is None:
+            return 0
+        status = self._memory.status()
+        return status.memories + status.superseded
+
+    def put(self, found: Memory | Episode) -> tuple[int, int]:
+        """Store a memory or an episode; return how many memories changed, and if it is an episode.
+
+        Raises
+        ------
+        InvalidRequestError: it cannot be stored.
+        StoreError: the database cannot be written.
+        """
+        if self._memory is None:
+            return 0, 0
+        if isinstance(found, Memory):
+            return int(self._memory.import_memory(found)), 0
+        is_new = not self._has(found.session_id)
+        return self._memory.import_episode(found), int(is_new)
+
+    def _has(self, session_id: str) -> bool:
+        assert self._memory is not None
+        try:
+            self._memory.episode(session_id)
+        except NotFoundError:
+            return False
+        return True
+
+
+def add_to(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "import",
+        help="turn recorded bags into memories",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "bags",
+        nargs="+",
+        metavar="BAG",
+        type=Path,
+        help="folder of a bag, or a .db3 or .mcap file",
+    )
+    parser.add_argument(
+        "--params-file", type=Path, metavar="YAML", help="the parameters of the node"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set one parameter, over the file; may be given more than once",
+    )
+    parser.add_argument("--db", metavar="PATH", help="the database (parameter db_path)")
+    parser.add_argument(
+        "--collection", metavar="NAME", help="where what is made of bags goes (collection)"
+    )
+    parser.add_argument(
+        "--namespace",
+        default="",
+        metavar="NS",
+        help="the robot's namespace, for topics without a leading slash",
+    )
+    cut = parser.add_mutually_exclusive_group()
+    cut.add_argument(
+        "--marker",
+        default="",
+        metavar="TOPIC",
+        help="each message there says what happens now, and begins a new episode",
+    )
+    cut.add_argument(
+        "--gap",
+        type=_seconds,
+        default=0.0,
+        metavar="SECONDS",
+        help="begin a new episode after so long without any message",
+    )
+    cut.add_argument(
+        "--memories-only",
+        action="store_true",
+        help="take recorded memories and episodes, make none of other topics",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="read and report, store nothing")
+    parser.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Import bags; return the exit code.
+
+    Raises
+    ------
+    ConfigError: a parameter is wrong.
+    StoreError: the database cannot be opened or written.
+    """
+    try:
+        from robotmem_ros.bags.recording import Cutting
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"bags cannot be read without {error.name}: python3 -m pip install rosbags"
+        ) from error
+    parameters = params_file.read(chosen.params_file, chosen.set, **_options(chosen))
+    for sentence in parameters.unknown():
+        print(f"note: {sentence}", file=sys.stderr)
+    cutting = Cutting(chosen.marker, chosen.gap, chosen.memories_only)
+    total = Tally()
+    with _sink(parameters.config, chosen.dry_run) as sink:
+        for path in chosen.bags:
+            tally = import_bag(path, sink, parameters, cutting, chosen.namespace)
+            print(f"{path}: {tally.text(chosen.dry_run)}", flush=True)
+            for problem in tally.problems:
+                print(f"{path}: problem: {problem}", file=sys.stderr, flush=True)
+            total.add(tally)
+    print(f"{len(chosen.bags)} bags: {total.text(chosen.dry_run)}; {len(total.problems)} problems")
+    return PROBLEMS if total.problems else 0
+
+
+def import_bag(
+    path: Path, sink: Sink, parameters: Parameters, cutting: Any, namespace: str = ""
+) -> Tally:
+    """Import one bag as far as it can be read.
+
+    Raises
+    ------
+    ConfigError: a parameter is wrong.
+    StoreError: the database cannot be written.
+    """
+    from robotmem_ros.bags import Bag, BagError
+    from robotmem_ros.bags.recording import Recording, first_clock
+
+    tally = Tally()
+    start = time.perf_counter()
+    before = sink.rows()
+    try:
+        clock = first_clock(path)
+        with Bag(path) as bag:
+            recording = Recording(bag, parameters, cutting, namespace)
+            progress = Progress(sys.stderr, bag.name, bag.expected)
+            for found in recording.found(clock, progress.show):
+                is_episode = isinstance(found, Episode)
+                try:
+                    changed, is_new = sink.put(found)
+                except InvalidRequestError as error:
+                    kind = "an episode" if is_episode else "a memory"
+                    bag.problems.add(f"{kind} cannot be stored", error)
+                    continue
+                tally.memories += len(found.memories) if isinstance(found, Episode) else 1
+                tally.episodes += is_episode
+                tally.changed += changed
+                tally.new_episodes += is_new
+            progress.clear()
+            tally.messages = recording.read
+        tally.problems = bag.problems.lines()
+    except BagError as error:
+        tally.problems = [str(error)]
+    # Another process may store and forget meanwhile: the number is then a little off.
+    tally.new = min(tally.changed, max(0, sink.rows() - before))
+    tally.seconds = time.perf_counter() - start
+    return tally
+
+
+@contextlib.contextmanager
+def _sink(config: Config, dry_run: bool) -> Iterator[Sink]:
+    if dry_run:
+        yield Sink(None)
+        return
+    with RobotMemory(config) as memory:
+        yield Sink(memory)
+
+
+def _options(chosen: argparse.Namespace) -> dict[str, Any]:
+    # Vectors are left to the node: an import must not need its model, nor wait for it.
+    options: dict[str, Any] = {"embed_backend": "none"}
+    if chosen.db is not None:
+        options["db_path"] = chosen.db
+    if chosen.collection is not None:
+        options["collection"] = chosen.collection
+    return options
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0.0 < value < 1e9:
+        raise argparse.ArgumentTypeError("must be a number of seconds above 0")
+    return value
