@@ -21,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -76,7 +76,7 @@ def tell(running: contextlib.ExitStack) -> None:
 
     begin = time.monotonic()
 
-    def teller(robot: str):
+    def teller(robot: str) -> Callable[[str], None]:
         return lambda words: print(
             f"{time.monotonic() - begin:5.1f} s  {robot}  {words}", flush=True
         )
@@ -95,6 +95,8 @@ def tell(running: contextlib.ExitStack) -> None:
 
     for driver in drivers:
         driver.wait_until_ready()
+    places = " and ".join(f"x = {spot.x} m" for spot in SPOTS)
+    print(f"The floor of the hall is slippery near {places}. Neither robot knows.\n", flush=True)
     teller(ROBOTS[0])("drives through the hall for the first time")
     found = drivers[0].explore(simulators[0].put)
     teller(ROBOTS[1])("drives through the hall for the first time")

@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
-from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.substitutions import FindPackageShare
+
+from launch import LaunchContext, LaunchDescription
 
 OVERRIDES = ("use_sim_time", "autostart", "db_path")
 """Arguments that set the parameter of the same name, unless they are empty."""

@@ -145,6 +145,7 @@ def recall_answer(result: RecallResult) -> Recall.Response:
     """Return the answer to a ~/recall that went well."""
     return Recall.Response(
         success=True,
+        message=text(result.note),
         memories=[
             memory_message(found.memory, found.score, found.distance, found.details)
             for found in result.memories
@@ -318,7 +319,7 @@ def _frame(field: str, frame_id: str) -> str:
 
 
 def _finite(field: str, *values: float) -> tuple[Any, ...]:
-    for name, value in zip("xyzw", values):
+    for name, value in zip("xyzw", values, strict=False):
         if not math.isfinite(value):
             raise InvalidRequestError(f"{field}.{name}", f"is {value}; it must be a finite number")
     return values

@@ -14,19 +14,18 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
-from robotmem_ros import conversions, parameters, qos
+from robotmem_ros import parameters
 from robotmem_ros.boundary import Boundary, CoreLog
 from robotmem_ros.capture import Capture
 from robotmem_ros.core.errors import ConfigError
 from robotmem_ros.core.memory import RobotMemory
-from robotmem_ros.core.model import Experience, Learned, LearnStatus, Memory
 from robotmem_ros.diagnostics import DiagnosticsTopic, Vitals
 from robotmem_ros.health import Health
 from robotmem_ros.import_topics import ImportTopics
 from robotmem_ros.markers import MarkersTopic
-from robotmem_ros.msg import Memory as MemoryMessage
 from robotmem_ros.msg import Status as StatusMessage
 from robotmem_ros.reminding import RemindersTopic
+from robotmem_ros.requests import Requests
 from robotmem_ros.serving import Server
 from robotmem_ros.sessions import Sessions
 from robotmem_ros.srv import (
@@ -44,7 +43,6 @@ from robotmem_ros.worker import NotServedError
 
 CLOSING_TIMEOUT = 0.2
 """Seconds that work under way gets to end before the store is closed under it."""
-
 
 
 class RobotmemNode(LifecycleNode):
@@ -83,23 +81,23 @@ class RobotmemNode(LifecycleNode):
         self.add_on_set_parameters_callback(self._on_set_parameters)
         self._boundary.guard(self.services)
         self._server.send_again(self.services)
-        self._memories = self.create_publisher(MemoryMessage, "~/memories", qos.MEMORIES)
-        self._sessions = Sessions(
-            self, self._boundary, self._server, settings, self._capture.pose, self._publish
+        requests = Requests(self, self._boundary, self._capture, lambda: self.config)
+        self._sessions = sessions = Sessions(
+            self, self._boundary, self._server, settings, self._capture.pose, requests.publish
         )
         self._health = Health(self._server, self._boundary)
         self._status = StatusTopic(self, self._boundary, self._read_status)
         DiagnosticsTopic(self, self._boundary, self._vitals, settings.hardware_id)
-        self._serve("learn", Learn, "write", self._learn)
-        self._serve("save_perception", SavePerception, "write", self._save_perception)
-        self._serve("forget", Forget, "write", self._forget)
-        self._serve("update", Update, "write", self._update)
-        self._serve("start_session", StartSession, "write", self._sessions.start)
-        self._serve("end_session", EndSession, "write", self._sessions.end)
-        self._serve("backfill", Trigger, "write", self._backfill)
-        self._serve("reindex", Trigger, "write", self._reindex)
-        self._serve("recall", Recall, "recall", self._recall)
-        self._serve("get", Get, "read", self._get)
+        self._serve("learn", Learn, "write", requests.learn)
+        self._serve("save_perception", SavePerception, "write", requests.save_perception)
+        self._serve("forget", Forget, "write", requests.forget)
+        self._serve("update", Update, "write", requests.update)
+        self._serve("start_session", StartSession, "write", sessions.start)
+        self._serve("end_session", EndSession, "write", sessions.end)
+        self._serve("backfill", Trigger, "write", requests.backfill)
+        self._serve("reindex", Trigger, "write", requests.reindex)
+        self._serve("recall", Recall, "recall", requests.recall)
+        self._serve("get", Get, "read", requests.get)
 
     # Life cycle
 
@@ -220,47 +218,10 @@ class RobotmemNode(LifecycleNode):
                 self._boundary.explain(error, what)
             return TransitionCallbackReturn.FAILURE
         finally:
-            if self.executor is not None:
-                self.executor.create_task(self._status.refresh)
+            self._status.refresh_soon()
         return TransitionCallbackReturn.SUCCESS
 
-    # Services: each is one call of the core, in a thread of a lane
-
-    def _learn(self, memory: RobotMemory, request: Any, received: int) -> Learn.Response:
-        experience = conversions.experience(request, received)
-        if request.capture:
-            experience = self._sensed(experience)
-        learned = self._store(memory, experience)
-        return conversions.learned_answer(learned)
-
-    def _save_perception(
-        self, memory: RobotMemory, request: Any, received: int
-    ) -> SavePerception.Response:
-        experience = self._sensed(conversions.perception(request, received, self.config))
-        stored = self._store(memory, experience).memory
-        return SavePerception.Response(success=True, memory_id=stored.id, uuid=stored.uuid)
-
-    def _recall(self, memory: RobotMemory, request: Any, received: int) -> Recall.Response:
-        return conversions.recall_answer(memory.recall(conversions.query(request)))
-
-    def _get(self, memory: RobotMemory, request: Any, received: int) -> Get.Response:
-        found, missing = memory.get(ids=list(request.memory_ids), uuids=list(request.uuids))
-        return conversions.get_answer(found, missing)
-
-    def _forget(self, memory: RobotMemory, request: Any, received: int) -> Forget.Response:
-        memory.forget(request.memory_id, request.reason)
-        return Forget.Response(success=True)
-
-    def _update(self, memory: RobotMemory, request: Any, received: int) -> Update.Response:
-        old, changed = memory.update(request.memory_id, request.new_content, request.context)
-        self._publish(changed)
-        return Update.Response(success=True, old_content=conversions.text(old))
-
-    def _backfill(self, memory: RobotMemory, request: Any, received: int) -> Trigger.Response:
-        return Trigger.Response(success=True, message=conversions.text(memory.backfill()))
-
-    def _reindex(self, memory: RobotMemory, request: Any, received: int) -> Trigger.Response:
-        return Trigger.Response(success=True, message=conversions.text(memory.reindex()))
+    # Services, topics, parameters and time
 
     def _serve(self, name: str, kind: Any, lane: str, handler: Callable[..., Any]) -> None:
         def prepare(request: Any) -> Callable[[], Any]:
@@ -277,25 +238,6 @@ class RobotmemNode(LifecycleNode):
         todo = "activate" if self._memory is not None else "configure (and then activate)"
         raise NotServedError(f"the node is not active; run: ros2 lifecycle set {name} {todo}")
 
-    # Topics
-
-    def _sensed(self, experience: Experience) -> Experience:
-        if self._capture is None:
-            return experience
-        return self._capture.added_to(experience, self.config)
-
-    def _store(self, memory: RobotMemory, experience: Experience) -> Learned:
-        learned = memory.learn(experience)
-        if learned.status is LearnStatus.CREATED:
-            self._publish(learned.memory)
-        return learned
-
-    def _publish(self, memory: Memory) -> None:
-        try:
-            self._memories.publish(conversions.memory_message(memory))
-        except Exception as error:  # the memory is on disk, and the answer must say so
-            self._boundary.explain(error, "publishing on ~/memories")
-
     async def _read_status(self) -> StatusMessage:
         return await self._health.read(self._memory, self._active)
 
@@ -303,8 +245,6 @@ class RobotmemNode(LifecycleNode):
         sources = self._capture.states() if self._capture is not None else []
         queues = {**self._server.queues, **self._imports.queues}
         return self._health.vitals(self._memory, self._active, self._failure, sources, queues)
-
-    # Parameters and time
 
     def _on_set_parameters(self, changed: list[Parameter]) -> SetParametersResult:
         try:

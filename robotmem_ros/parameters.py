@@ -144,15 +144,19 @@ def as_yaml() -> str:
         facts += "." if item.read_only else "; can be changed while the node runs."
         for paragraph in (item.description, facts):
             lines += textwrap.wrap(
-                paragraph, WIDTH, initial_indent="    # ", subsequent_indent="    # ",
-                break_long_words=False, break_on_hyphens=False,
+                paragraph,
+                WIDTH,
+                initial_indent="    # ",
+                subsequent_indent="    # ",
+                break_long_words=False,
+                break_on_hyphens=False,
             )
         lines.append(f"    {item.name}: {json.dumps(item.default)}")
         if item.name == "context_sources":
             lines += ["    " + line for line in ("# For example:", *SOURCE_EXAMPLE.splitlines())]
     lines += [
         "",
-        "    # Take the time from /clock (simulation, a played bag) instead of the computer's clock.",
+        "    # Take the time from /clock (simulation, a played bag) instead of the system clock.",
         "    # A parameter of every ROS 2 node. True or false.",
         "    use_sim_time: false",
     ]

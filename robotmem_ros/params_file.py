@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 robotmem_ros contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Read the node's parameters from its YAML file, with no ROS: the same names, checks and messages."""
+"""Read the node's parameters from its YAML file with no ROS: the same names, the same checks."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 
 from collections.abc import Iterable
 
-from rclpy.qos import QoSProfile, QoSDurabilityPolicy, QoSHistoryPolicy, QoSReliabilityPolicy
+from rclpy.qos import QoSDurabilityPolicy, QoSHistoryPolicy, QoSProfile, QoSReliabilityPolicy
 
 SERVICES = QoSProfile(
     history=QoSHistoryPolicy.KEEP_LAST,

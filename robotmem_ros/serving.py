@@ -9,6 +9,7 @@ slow recalls from holding up changes.
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -82,8 +83,8 @@ class Server:
         def persistent(response: Any, header: Any, tries: int = RESEND_TRIES) -> None:
             try:
                 send(response, header)
-            # As a warning made an error it comes out of C++ as a SystemError; in Humble it is an
-            # RCLError, which is a RuntimeError.
+            # A warning that is made an error comes out of C++ as a SystemError; anything else that
+            # DDS has to say comes as rclpy's RCLError, which is a RuntimeError.
             except (SystemError, RuntimeWarning, RuntimeError):
                 if tries == 0:
                     raise
@@ -97,9 +98,7 @@ class Server:
             action()
 
         clock = Clock(clock_type=ClockType.STEADY_TIME)
-        timer = self._node.create_timer(
-            seconds, once, callback_group=self._requests, clock=clock
-        )
+        timer = self._node.create_timer(seconds, once, callback_group=self._requests, clock=clock)
 
     async def work(self, lane: str, work: Callable[[], Any]) -> Any:
         """Do work in a thread of a lane, without holding up the executor.
@@ -115,10 +114,8 @@ class Server:
 
         def done(result: Any, error: BaseException | None) -> None:
             outcome.set_result((result, error))
-            try:
+            with contextlib.suppress(Exception):  # it may be gone, and with it who waits
                 executor.wake()  # a Future that another thread completes does not do it
-            except Exception:
-                pass  # the executor is gone, and with it everyone who waits
 
         self._lanes[lane].submit(work, done)
         result, error = await outcome

@@ -4,6 +4,7 @@
 
 ~/episodes is latched: when the store is opened, the RECENT episodes that ended last are published
 anew, the oldest first, so that a late subscriber has them whether or not the node was restarted.
+Episodes that were imported are not published: they are for whoever ended them to tell.
 """
 
 from __future__ import annotations
@@ -72,7 +73,12 @@ class Sessions:
         self._episodes = node.create_publisher(EpisodeMessage, "~/episodes", qos.EPISODES)
 
     def open(self, memory: RobotMemory) -> None:
-        """Publish the recent episodes, and sample poses and watch the clock from now on."""
+        """Publish the recent episodes, and sample poses and watch the clock from now on.
+
+        The open episode goes on while the node is inactive; then nothing is to be done.
+        """
+        if self._memory is memory:
+            return
         self._memory = memory
         self._server.begin("read", lambda: self._publish_recent(memory), "~/episodes")
         self._jumps = self._node.get_clock().create_jump_callback(
@@ -115,7 +121,7 @@ class Sessions:
 
     def _publish_recent(self, memory: RobotMemory) -> None:
         recovered = {episode.session_id for episode in memory.recovered}
-        recent = list(reversed(memory.episodes(RECENT, EVERY_COLLECTION)))
+        recent = list(reversed(memory.episodes(RECENT, EVERY_COLLECTION, own=True)))
         self._publish([e for e in recent if e.session_id not in recovered], anew=True)
         self._publish(memory.recovered)
 

@@ -38,13 +38,20 @@ class StatusTopic:
         self._last: StatusMessage | None = None
         self._last_time = -PERIOD
         self._publisher = node.create_publisher(StatusMessage, "~/status", qos.STATUS)
-        node.create_timer(
-            PERIOD,
-            self.refresh,
-            callback_group=MutuallyExclusiveCallbackGroup(),
-            # Steady: with use_sim_time and no /clock the ROS time stands still.
-            clock=Clock(clock_type=ClockType.STEADY_TIME),
-        )
+        # Steady: with use_sim_time and no /clock the ROS time stands still.
+        self._clock = Clock(clock_type=ClockType.STEADY_TIME)
+        self._group = MutuallyExclusiveCallbackGroup()
+        node.create_timer(PERIOD, self.refresh, callback_group=self._group, clock=self._clock)
+
+    def refresh_soon(self) -> None:
+        """Look at the state as soon as the executor has time."""
+
+        async def once() -> None:
+            self._node.destroy_timer(timer)
+            await self.refresh()
+
+        # A timer and not a task: a coroutine that is made and never run makes Python complain.
+        timer = self._node.create_timer(0.001, once, callback_group=self._group, clock=self._clock)
 
     async def refresh(self) -> None:
         """Publish the state if it is a new one, unless it is too soon after the last message."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,9 @@ from robotmem_ros.bags.files import (
 )
 from robotmem_ros.bags.mcap import McapFile
 from robotmem_ros.bags.sqlite import SqliteFile
-from robotmem_ros.bags.types import Types
+from robotmem_ros.bags.types import Decoder, Types
 
-_READERS = {".db3": SqliteFile, ".mcap": McapFile}
+_READERS: dict[str, Callable[[Path], StorageFile]] = {".db3": SqliteFile, ".mcap": McapFile}
 _METADATA = "metadata.yaml"
 
 
@@ -51,6 +51,7 @@ class Bag:
         self.name = self._folder.resolve().name
         self.problems = Problems()
         self.topics: dict[str, Topic] = {}
+        self._decoders: dict[Topic, Decoder | None] = {}
         self._metadata: dict[str, Any] = {}
         self._open_files: dict[Path, tuple[StorageFile, tempfile.TemporaryDirectory[str]]] = {}
         if self._folder.is_dir():
@@ -112,6 +113,24 @@ class Bag:
         elif not self.problems and isinstance(counted, int) and read < counted:
             self.problems.add(f"{read} messages were found where {_METADATA} says {counted}")
 
+    def decoded(self, record: Record) -> Any:
+        """Return a message as an object; None, with the problem noted, if it cannot be read."""
+        topic = record.topic
+        if topic not in self._decoders:
+            try:
+                self._decoders[topic] = self.types.decoder(topic)
+            except BagError as error:
+                self._decoders[topic] = None
+                self.problems.add(str(error))
+        decode = self._decoders[topic]
+        if decode is None or record.data is None:
+            return None
+        try:
+            return decode(record.data)
+        except ValueError as error:
+            self.problems.add(f"topic {topic.name}: messages cannot be decoded", error)
+            return None
+
     def close(self) -> None:
         """Close all files; may be called twice."""
         for file in list(self._open_files):
@@ -127,7 +146,7 @@ class Bag:
             reader = _READERS.get(plain.suffix)
             if reader is None:
                 raise BagError(f"{file.name}: is no .db3 or .mcap file")
-            storage: StorageFile = reader(plain)
+            storage = reader(plain)
         except (BagError, OSError) as error:
             folder.cleanup()
             self.problems.add(str(error))

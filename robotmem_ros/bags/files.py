@@ -56,6 +56,8 @@ class Record(NamedTuple):
     data: bytes | None
 
 
+_LONGEST = 300  # characters of a line about a problem
+
 SMALL = 4096
 """Bytes up to which messages are always read: skipping them would save nothing."""
 
@@ -110,5 +112,6 @@ class Problems:
         lines = []
         for problem, (times, example) in self._found.items():
             line = problem if times == 1 else f"{problem} ({times} times)"
-            lines.append(" ".join(f"{line}: {example}".split()) if f"{example}" else line)
+            line = " ".join(f"{line}: {example}".split()) if f"{example}" else line
+            lines.append(line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "...")
         return lines

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import lz4.frame
+import lz4.frame  # type: ignore[import-untyped]
 
 from robotmem_ros.bags.files import SMALL, BagError, Problems, Record, Topic, Wanted, zstd
 
@@ -29,7 +29,6 @@ _CHUNK_INDEX = struct.Struct("<QQQQ")
 _MESSAGE = struct.Struct("<HIQQ")
 _LENGTH = struct.Struct("<BQ")
 _RUN_BYTES = 2**20
-_MAX_CHUNK = 2**31  # what a length field of a damaged file may make us allocate
 
 _FOOTER_OP, _SCHEMA, _CHANNEL, _MESSAGE_OP, _CHUNK_OP, _INDEX_OP = 2, 3, 4, 5, 6, 8
 _STATISTICS = 11
@@ -83,29 +82,33 @@ class McapFile:
     def records(self, wanted: Wanted) -> Iterator[Record]:
         """Yield the messages in the order of their time, as far as they can be read."""
         wants: dict[int, bool] = {}
+        found = 0
         queue: list[tuple[int, int, int, Topic, int, bytes | None]] = []
         for number, block in enumerate(self._blocks):
             while queue and queue[0][0] < block.start:
                 time, _, _, topic, size, kept = heapq.heappop(queue)
                 yield Record(time, topic, size, kept)
-            order = 0
             for channel, time, data in self._messages(block):
-                topic = self._topics.get(channel)
-                if topic is None:
+                if channel not in self._topics:
                     self.problems.add(f"{self._name}: messages of a channel nobody described")
                     continue
                 if not block.start <= time <= block.end:
                     self.problems.add(f"{self._name}: messages with a time that cannot be theirs")
                     continue
+                topic = self._topics[channel]
                 if channel not in wants:
                     wants[channel] = wanted(topic)
-                order += 1
+                found += 1
                 size = len(data)
                 kept = bytes(data) if size <= SMALL or wants[channel] else None
-                heapq.heappush(queue, (time, number, order, topic, size, kept))
+                heapq.heappush(queue, (time, number, found, topic, size, kept))
         while queue:
             time, _, _, topic, size, kept = heapq.heappop(queue)
             yield Record(time, topic, size, kept)
+        if found < self.expected and not self.problems:
+            self.problems.add(
+                f"{self._name}: has {found} of the {self.expected} messages it names"
+            )
 
     def _summary(self) -> list[_Block] | None:
         """Return the chunks that the summary lists; None if there is no summary to trust."""
@@ -195,15 +198,17 @@ class McapFile:
         self, block: _Block, describe_only: bool = False
     ) -> Iterator[tuple[int, int, memoryview]]:
         """Yield channel, time and data of a block's messages; take note of described topics."""
-        data = self._content(block, quiet=describe_only)
+        data, is_whole = self._content(block, quiet=describe_only)
         try:
-            for opcode, record in _records(data):
+            for opcode, record in _records(data, is_whole):
                 if opcode == _MESSAGE_OP:
                     if not describe_only:
                         channel, _, time, _ = _MESSAGE.unpack_from(record)
                         yield channel, time, record[_MESSAGE.size :]
-                else:
+                elif opcode in (_SCHEMA, _CHANNEL):
                     self._describe(opcode, record)
+                else:
+                    raise ValueError("a record has no place in a chunk")
         except (struct.error, ValueError):
             if not describe_only:
                 self.problems.add(
@@ -211,11 +216,11 @@ class McapFile:
                     f"byte {block.offset}",
                 )
 
-    def _content(self, block: _Block, quiet: bool) -> memoryview:
-        """Return the records of a block; of a chunk that is cut off, those before the cut."""
-        data = memoryview(self._read(block.offset, min(block.length, _MAX_CHUNK)))
+    def _content(self, block: _Block, quiet: bool) -> tuple[memoryview, bool]:
+        """Return the records of a block, and whether it is not cut off."""
+        data = memoryview(self._read(block.offset, block.length))
         if not block.is_chunk:
-            return data
+            return data, True
         try:
             _, _, size, crc = _CHUNK.unpack_from(data)
             compression, rest = _string(data[_CHUNK.size :])
@@ -225,14 +230,14 @@ class McapFile:
             content = _unpack(compression, packed)
             if is_whole and (len(content) != size or (crc and crc32(content) != crc)):
                 raise ValueError("its checksum is wrong")
-            return memoryview(content)
+            return memoryview(content), is_whole
         except (struct.error, ValueError, zstd.ZstdError, RuntimeError) as error:
             if not quiet:
                 self.problems.add(
                     f"{self._name}: a chunk is damaged and was left out",
                     f"byte {block.offset} ({error})",
                 )
-            return memoryview(b"")
+            return memoryview(b""), True
 
     def _describe(self, opcode: int, record: memoryview | bytes) -> None:
         """Take note of a schema or a channel."""
@@ -250,12 +255,19 @@ class McapFile:
             self._topics[number] = Topic(topic, name, encoding, text, kind)
 
     def _read(self, offset: int, length: int) -> bytes:
+        if offset >= self._size:  # what a damaged file says may be any number
+            return b""
         self._file.seek(offset)
-        return self._file.read(max(0, length))
+        return self._file.read(min(max(0, length), self._size))
 
 
-def _records(data: memoryview | bytes) -> Iterator[tuple[int, memoryview]]:
-    """Yield opcode and content of the records in some bytes; stop where one is cut off."""
+def _records(data: memoryview | bytes, is_whole: bool = True) -> Iterator[tuple[int, memoryview]]:
+    """Yield opcode and content of the records in some bytes.
+
+    Raises
+    ------
+    ValueError: one cannot be, or is cut off though the bytes are whole.
+    """
     view = memoryview(data)
     at = 0
     while at + _HEADER <= len(view):
@@ -264,9 +276,11 @@ def _records(data: memoryview | bytes) -> Iterator[tuple[int, memoryview]]:
             raise ValueError("a record has no kind")
         end = at + _HEADER + length
         if end > len(view):
-            return
+            break
         yield opcode, view[at + _HEADER : end]
         at = end
+    if is_whole and at < len(view):
+        raise ValueError("a record is cut off")
 
 
 def _string(data: memoryview) -> tuple[str, memoryview]:

@@ -12,14 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from robotmem_ros.bags.bag import Bag
-from robotmem_ros.bags.files import BagError, Record, Topic
+from robotmem_ros.bags.files import Record, Topic
 from robotmem_ros.bags.interval import Interval, Note, Origin, first_text
 from robotmem_ros.bags.senses import Senses, absolute
-from robotmem_ros.bags.types import Decoder
 from robotmem_ros.core.errors import InvalidRequestError
 from robotmem_ros.core.model import Episode, Memory
 from robotmem_ros.importing import (
@@ -33,6 +31,9 @@ from robotmem_ros.trajectory import Sampler
 
 CLOCK = "/clock"
 CLOCK_TYPE = "rosgraph_msgs/msg/Clock"
+
+MAX_EARLY = 20_000
+"""Messages that may wait for the first /clock; when there are more, it is not waited for."""
 
 SET_BACK = 100_000_000
 """Nanoseconds by which /clock must go back to mean that an episode was interrupted."""
@@ -93,25 +94,27 @@ class Recording:
         settings = parameters.node
         self._sampler = Sampler(settings.trajectory_rate, settings.trajectory_min_distance)
         self._senses = Senses(bag, parameters, namespace)
-        self._decoders: dict[Topic, Decoder | None] = {}
         self._interval: Interval | None = None
         self._clock = 0
+        self._early: list[Record] | None = None  # those that wait for the first /clock
 
     def found(
-        self, first_clock: int = 0, progress: Callable[[int], None] = lambda read: None
+        self, progress: Callable[[int], None] = lambda read: None
     ) -> Iterator[Memory | Episode]:
         """Yield what the bag holds, in the order of its time.
 
         Parameters
         ----------
-        first_clock: what /clock says first, 0 if there is none.
         progress: is told after each message how many were read.
         """
-        self._clock = first_clock
+        clock = self._bag.topics.get(CLOCK)
+        if clock is not None and clock.type == CLOCK_TYPE:
+            self._early = []
         for record in self._bag.records(self._wants):
             self.read += 1
             yield from self._take(record)
             progress(self.read)
+        yield from self._take_early()
         yield from self._close()
         if self._marker and not self._marker_seen:
             self._bag.problems.add(f"marker topic {self._marker} has no messages in the bag")
@@ -125,12 +128,24 @@ class Recording:
 
     def _take(self, record: Record) -> Iterator[Memory | Episode]:
         topic = record.topic
-        if topic.type in (MEMORY, EPISODE):
-            yield from self._recorded(record)
-        elif topic.name == CLOCK and topic.type == CLOCK_TYPE:
+        if topic.name == CLOCK and topic.type == CLOCK_TYPE:
             yield from self._set_clock(record)
+            if self._clock:
+                yield from self._take_early()
+        elif self._early is not None:
+            self._early.append(record)
+            if len(self._early) > MAX_EARLY:
+                yield from self._take_early()
+        elif topic.type in (MEMORY, EPISODE):
+            yield from self._recorded(record)
         elif not topic.type.startswith(_IGNORED) and not self._cutting.memories_only:
             yield from self._experience(record)
+
+    def _take_early(self) -> Iterator[Memory | Episode]:
+        """Take the messages that waited for the first /clock, now that there is time."""
+        early, self._early = self._early, None
+        for record in early or ():
+            yield from self._take(record)
 
     def _experience(self, record: Record) -> Iterator[Episode]:
         """Add a message to the interval under way, after ending that one if it is the time."""
@@ -154,7 +169,7 @@ class Recording:
 
     def _note(self, record: Record, now: int) -> Note | None:
         """Return what a marker says; None if it cannot be read."""
-        message = self._decoded(record)
+        message = self._bag.decoded(record)
         if message is None:
             return None
         self._marker_seen = True
@@ -176,7 +191,7 @@ class Recording:
             yield interval.episode(captured, end, interrupted)
 
     def _set_clock(self, record: Record) -> Iterator[Episode]:
-        message = self._decoded(record)
+        message = self._bag.decoded(record)
         if message is None:
             return
         clock = clock_time(message)
@@ -187,7 +202,7 @@ class Recording:
         self._clock = clock or self._clock
 
     def _recorded(self, record: Record) -> Iterator[Memory | Episode]:
-        message = self._decoded(record)
+        message = self._bag.decoded(record)
         if message is None:
             return
         is_memory = record.topic.type == MEMORY
@@ -195,47 +210,6 @@ class Recording:
             yield memory_from_message(message) if is_memory else episode_from_message(message)
         except InvalidRequestError as error:
             self._bag.problems.add(f"topic {record.topic.name}: a message cannot be used", error)
-
-    def _decoded(self, record: Record) -> Any:
-        """Return a message as an object; None, with the problem noted, if it cannot be read."""
-        topic = record.topic
-        if topic not in self._decoders:
-            try:
-                self._decoders[topic] = self._bag.types.decoder(topic)
-            except BagError as error:
-                self._decoders[topic] = None
-                self._bag.problems.add(str(error))
-        decode = self._decoders[topic]
-        if decode is None or record.data is None:
-            return None
-        try:
-            return decode(record.data)
-        except ValueError as error:
-            self._bag.problems.add(f"topic {topic.name}: messages cannot be decoded", error)
-            return None
-
-
-def first_clock(path: Path) -> int:
-    """Return what /clock says first in a bag, in nanoseconds; 0 if it says nothing.
-
-    Raises
-    ------
-    BagError: there is nothing that could be a bag.
-    """
-    with Bag(path) as bag:
-        topic = bag.topics.get(CLOCK)
-        if topic is None or topic.type != CLOCK_TYPE:
-            return 0
-        decode = bag.types.decoder(topic)
-        for record in bag.records(lambda topic: False):
-            if record.topic.name == CLOCK and record.data is not None:
-                try:
-                    found = clock_time(decode(record.data))
-                except ValueError:
-                    continue
-                if found:
-                    return found
-    return 0
 
 
 def clock_time(message: Any) -> int:

@@ -10,16 +10,23 @@ from typing import Any
 
 from robotmem_ros.bags.bag import Bag
 from robotmem_ros.bags.files import BagError, Record, Topic
+from robotmem_ros.bags.transforms import TOPICS, TfPose
 from robotmem_ros.bags.types import Decoder
-from robotmem_ros.captured import TF, Captured, Source, read_sources, source_settings
+from robotmem_ros.captured import (
+    TF,
+    Captured,
+    Source,
+    read_sources,
+    source_settings,
+)
 from robotmem_ros.core.model import Pose
 from robotmem_ros.params_file import Parameters
 from robotmem_ros.poses import read_pose
 from robotmem_ros.samples import Sample, Samples, stamp_reader
 
 _NOT_YET, _AGAIN = 0.9, 0.1
-"""Shares of the interval between two poses of a trajectory: after one was kept none is looked at so
-long, and then one every so often, until one is far enough away to be kept."""
+"""Shares of the interval between two poses of a trajectory: after one was kept none is looked at
+so long, and then one every so often, until one is far enough away to be kept."""
 
 
 class Senses:
@@ -44,8 +51,9 @@ class Senses:
         self._interval = int(1e9 / rate) if rate > 0 else 0
         self._looked = 0  # stamp of the last pose that was looked at
         pose_source = settings.pose_source
+        self._tf: TfPose | None = None
         if pose_source == TF:
-            bag.problems.add("pose_source tf: tf2 is not there for bags; name a source with poses")
+            self._tf = TfPose(bag, settings)
             pose_source = ""
         names = [name for name in settings.context_sources if self._is_known(name, parameters)]
         if pose_source in settings.context_sources and pose_source not in names:
@@ -59,7 +67,8 @@ class Senses:
 
     def wants(self, topic: Topic) -> bool:
         """Return whether the messages of a topic are captured."""
-        return topic.name in self._by_topic
+        is_transform = self._tf is not None and topic.name in TOPICS
+        return is_transform or topic.name in self._by_topic
 
     def hear(self, record: Record, now: int, kept: int) -> Pose | None:
         """Keep a message that came at a ROS time; return the pose in it, if one is due.
@@ -69,6 +78,11 @@ class Senses:
         kept: stamp of the last pose that the trajectory has; 0 if it has none.
         """
         pose = None
+        if self._tf is not None and record.topic.name in TOPICS:
+            self._tf.hear(record)
+            if self._is_due(now, kept):
+                pose = self._tf.pose(now)
+                self._looked = now if pose is not None else self._looked
         for ear in self._by_topic.get(record.topic.name, ()):
             sample = ear.hear(record, now)
             if sample is not None and ear.source.pose and self._is_due(sample.stamp, kept):
@@ -85,6 +99,8 @@ class Senses:
             sample = ear.samples.latest(stamp)
             if sample is not None and ear.object(sample.message) is not None:
                 captured.add(ear.source, sample, ear.object, stamp, self._limit)
+        if self._tf is not None:
+            self._tf.add_to(captured, stamp)
         return captured
 
     def clear(self) -> None:
@@ -92,6 +108,8 @@ class Senses:
         self._looked = 0
         for ear in self._ears:
             ear.samples.clear()
+        if self._tf is not None:
+            self._tf.transforms.clear()
 
     def missing(self) -> Iterator[str]:
         """Yield one sentence for each source whose topic is not in the bag."""
@@ -104,6 +122,8 @@ class Senses:
                 ]
                 hint = f"; of its type there is {', '.join(like[:3])}" if like else ""
                 yield f"source {ear.source.name}: topic {ear.topic} is not in the bag{hint}"
+        if self._tf is not None and not self._tf.found:
+            yield f"pose_source tf: {' <- '.join(self._tf.frames)} is not in the bag's transforms"
 
     def _is_due(self, stamp: int, kept: int) -> bool:
         return (

@@ -100,6 +100,8 @@ class SqliteFile:
                 f"SELECT timestamp, id, topic_id, {data} FROM messages ORDER BY timestamp, id"
             )
             for time, number, *row in rows:
+                if time < last[0]:
+                    raise apsw.CorruptError("the index of times is wrong")
                 last = time, number
                 yield from self._record(time, *row)
         except _BROKEN as error:
@@ -179,7 +181,7 @@ class SqliteFile:
                 error = str(problem)
         if path.stat().st_size % _page_size(path):
             self._vfs = _WholePages(path)  # must live as long as the connection
-        vfs = self._vfs and self._vfs.name
+        vfs = self._vfs.name if self._vfs is not None else None
         try:
             return apsw.Connection(f"{uri}?immutable=1", flags=flags, vfs=vfs), error
         except apsw.Error as problem:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -35,7 +36,12 @@ examples:
   robotmem import trials/ --marker /note --collection trials
   robotmem import patrol.mcap --gap 30 --dry-run"""
 
+_STORAGE = re.compile(r"(_\d+)?\.(db3|mcap)(\.zstd)?$")
+
 PROBLEMS = 1
+
+OWNER = "robotmem import"
+"""As whom the database is opened: the open episode of a node is none of our affair."""
 
 
 @dataclass(slots=True)
@@ -185,14 +191,39 @@ def run(chosen: argparse.Namespace) -> int:
     cutting = Cutting(chosen.marker, chosen.gap, chosen.memories_only)
     total = Tally()
     with _sink(parameters.config, chosen.dry_run) as sink:
-        for path in chosen.bags:
+        bags = [bag for path in chosen.bags for bag in bags_in(path)]
+        for path in bags:
             tally = import_bag(path, sink, parameters, cutting, chosen.namespace)
             print(f"{path}: {tally.text(chosen.dry_run)}", flush=True)
             for problem in tally.problems:
                 print(f"{path}: problem: {problem}", file=sys.stderr, flush=True)
             total.add(tally)
-    print(f"{len(chosen.bags)} bags: {total.text(chosen.dry_run)}; {len(total.problems)} problems")
+    print(f"{len(bags)} bags: {total.text(chosen.dry_run)}; {len(total.problems)} problems")
     return PROBLEMS if total.problems else 0
+
+
+def bags_in(path: Path) -> list[Path]:
+    """Return the bags at a path: itself, or what lies in a folder that is no bag.
+
+    A folder without metadata is a bag if its files are named as those of one recording are.
+    """
+    if not path.is_dir() or (path / "metadata.yaml").exists():
+        return [path]
+    files = [file for file in sorted(path.iterdir()) if _STORAGE.search(file.name)]
+    if files:
+        recordings = {_STORAGE.sub("", file.name) for file in files}
+        return [path] if len(recordings) == 1 else files
+    folders = [
+        folder for folder in sorted(path.iterdir()) if folder.is_dir() and not folder.is_symlink()
+    ]
+    bags = [bag for folder in folders for bag in bags_in(folder) if bag != folder or _is_bag(bag)]
+    return bags or [path]
+
+
+def _is_bag(folder: Path) -> bool:
+    return any(
+        file.name == "metadata.yaml" or _STORAGE.search(file.name) for file in folder.iterdir()
+    )
 
 
 def import_bag(
@@ -206,17 +237,16 @@ def import_bag(
     StoreError: the database cannot be written.
     """
     from robotmem_ros.bags import Bag, BagError
-    from robotmem_ros.bags.recording import Recording, first_clock
+    from robotmem_ros.bags.recording import Recording
 
     tally = Tally()
     start = time.perf_counter()
     before = sink.rows()
     try:
-        clock = first_clock(path)
         with Bag(path) as bag:
             recording = Recording(bag, parameters, cutting, namespace)
             progress = Progress(sys.stderr, bag.name, bag.expected)
-            for found in recording.found(clock, progress.show):
+            for found in recording.found(progress.show):
                 is_episode = isinstance(found, Episode)
                 try:
                     changed, is_new = sink.put(found)
@@ -231,7 +261,7 @@ def import_bag(
             progress.clear()
             tally.messages = recording.read
         tally.problems = bag.problems.lines()
-    except BagError as error:
+    except (BagError, OSError) as error:
         tally.problems = [str(error)]
     # Another process may store and forget meanwhile: the number is then a little off.
     tally.new = min(tally.changed, max(0, sink.rows() - before))
@@ -244,7 +274,7 @@ def _sink(config: Config, dry_run: bool) -> Iterator[Sink]:
     if dry_run:
         yield Sink(None)
         return
-    with RobotMemory(config) as memory:
+    with RobotMemory(config, owner=OWNER) as memory:
         yield Sink(memory)
 
 

@@ -12,7 +12,7 @@ from robotmem_ros.cli import import_bags
 from robotmem_ros.core.errors import RobotMemoryError
 
 COMMANDS = (import_bags,)
-"""Modules with a function `add_to`, which adds a command to the parser, in the order of the help."""
+"""Modules with a function `add_to`, which adds a command, in the order of the help."""
 
 WRONG_USAGE = 2
 INTERRUPTED = 130

@@ -181,8 +181,8 @@ class Config:
     ollama_dim: int = setting(768, "Length of that model's vectors.", low=1, high=8192)
     embed_api_key_env: str = setting(
         "",
-        "Name of the environment variable that holds the API key for that server; empty sends no "
-        "key. The key itself never stands in a parameter.",
+        "Name of the environment variable, in capital letters, that holds the API key for that "
+        "server; empty sends no key. The key itself never stands in a parameter.",
     )
     embed_query_prefix: str = setting(
         "auto",

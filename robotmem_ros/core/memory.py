@@ -214,7 +214,10 @@ class RobotMemory:
         StoreError: it could not be stored.
         """
         data = self._read_context(context)
-        return self._episodes.start(data, self._one_collection(collection))
+        started = self._episodes.start(data, self._one_collection(collection))
+        for episode in started.interrupted:
+            self._has_ended(episode)
+        return started
 
     def add_trajectory(self, poses: Sequence[Pose]) -> None:
         """Add poses to the open episode, the oldest first; they are on disk within a second.
@@ -249,8 +252,7 @@ class RobotMemory:
             outcome = incoming.share("outcome_score", outcome)
         summary = checks.clean("summary", summary, self._config.max_content_bytes)
         episode = self._episodes.end(session_id, outcome, summary)
-        if self._worker is not None:
-            self._worker.wake()
+        self._has_ended(episode)
         learned = [m for m in episode.memories if m.type is not MemoryType.EPISODE]
         return EndedSession(
             episode=episode,
@@ -271,8 +273,8 @@ class RobotMemory:
         StoreError: it could not be stored; the episode is still open.
         """
         episode = self._episodes.interrupt(checks.clean("reason", reason, 10_000))
-        if episode is not None and self._worker is not None:
-            self._worker.wake()
+        if episode is not None:
+            self._has_ended(episode)
         return episode
 
     def episode(self, session_id: str) -> Episode:
@@ -285,12 +287,15 @@ class RobotMemory:
         session_id = checks.clean("session_id", session_id)
         return self._store.sessions.episode(session_id, self._config.decay_rate, time.time_ns())
 
-    def episodes(self, limit: int = 20, collection: str = "") -> list[Episode]:
+    def episodes(
+        self, limit: int = 20, collection: str = "", *, own: bool = False
+    ) -> list[Episode]:
         """Return the episodes that ended last, newest first.
 
         Parameters
         ----------
         collection: empty means the configured one, EVERY_COLLECTION all of them.
+        own: only those that were opened in this store, not those that were imported.
         """
         name = checks.clean("collection", collection) or self._config.collection
         return self._store.sessions.ended(
@@ -298,6 +303,7 @@ class RobotMemory:
             None if name == EVERY_COLLECTION else name,
             self._config.decay_rate,
             time.time_ns(),
+            own,
         )
 
     @property
@@ -478,9 +484,12 @@ class RobotMemory:
         if self._worker is not None:
             self._worker.wake()
         memory = self._memories([memory_id])[memory_id]
+        self._tell_reminders(memory)
+        return Learned(memory, LearnStatus.CREATED if created else LearnStatus.DUPLICATE)
+
+    def _tell_reminders(self, memory: Memory) -> None:
         for reminders in list(self._reminders):
             reminders.made_here(memory)
-        return Learned(memory, LearnStatus.CREATED if created else LearnStatus.DUPLICATE)
 
     def _recall(self, query: Query, other_than_session: str | None = None) -> RecallResult:
         start = time.perf_counter()
@@ -503,6 +512,7 @@ class RobotMemory:
             else:
                 ranking = search.rank(snapshot, request, vector, config)
             memories = snapshot.memories(ranking.ids, config.decay_rate, wall_time)
+            note = search.note(snapshot, request, len(ranking.ids))
         recalled = []
         for memory_id, score in zip(ranking.ids, ranking.scores, strict=True):
             distance = ranking.distances.get(memory_id, math.nan)
@@ -513,7 +523,12 @@ class RobotMemory:
             recalled.append(Recalled(memories[memory_id], score, distance, details))
         self._touches.add(ranking.ids, returned=True)
         milliseconds = (time.perf_counter() - start) * 1e3
-        return RecallResult(tuple(recalled), ranking.mode, milliseconds)
+        return RecallResult(tuple(recalled), ranking.mode, milliseconds, note)
+
+    def _has_ended(self, episode: Episode) -> None:
+        if self._worker is not None:
+            self._worker.wake()
+        self._tell_reminders(episode.memories[-1])
 
     def _related(self, episode: Episode, text: str) -> tuple[Recalled, ...]:
         """Return what resembles an episode; none if that fails, for the episode has ended."""

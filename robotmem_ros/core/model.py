@@ -289,11 +289,18 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class RecallResult:
-    """Answer to a query: what was found, best first, and which engines ranked it."""
+    """Answer to a query: what was found, best first, and which engines ranked it.
+
+    Attributes
+    ----------
+    query_ms: time it took in milliseconds, embedding of the query included.
+    note: what the caller may not expect, such as a field that was held to its range.
+    """
 
     memories: tuple[Recalled, ...]
     mode: Mode
     query_ms: float
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ from robotmem_ros.core.store import Snapshot, Store
 
 Position = tuple[float, float, float]
 
+_MARGIN = 0.25  # share of the distance looked around that the robot may go before the next look
+
 
 @dataclass(slots=True)
 class _Area:
@@ -28,6 +30,7 @@ class _Area:
     Attributes
     ----------
     change: last change of the store that it holds.
+    centre: where the robot was when it was read.
     positions: of the memories around; None for one that is not to be reminded of.
     due: the robot has come near them, and nobody was told yet.
     told: the robot was told of them, and has not left since.
@@ -35,6 +38,7 @@ class _Area:
     """
 
     change: int = -1
+    centre: Position | None = None
     positions: dict[int, Position | None] = field(default_factory=dict)
     due: set[int] = field(default_factory=set)
     told: set[int] = field(default_factory=set)
@@ -117,28 +121,20 @@ class Reminders:
             conditions = self._conditions(now, wall_time)
             self._look_around(snapshot, area, pose, conditions)
             distances = {
-                number: math.dist(position, pose.position)
+                number: distance
                 for number, position in area.positions.items()
                 if position is not None
+                and (distance := math.dist(position, pose.position)) <= self._left
             }
-            area.told = {n for n in area.told if distances.get(n, math.inf) <= self._left}
-            area.due = {n for n in area.due if distances.get(n, math.inf) <= self._left}
+            area.told.intersection_update(distances)
+            area.due.intersection_update(distances)
             area.due.update(
                 number
                 for number, distance in distances.items()
                 if distance <= self._radius and number not in area.told
             )
-            if not area.due:
-                return []
-            nearest = sorted(area.due, key=lambda number: (distances[number], number))
-            # Meanwhile it may have expired, decayed or been merged.
-            valid = snapshot.positions(conditions, nearest)
-            area.due.intersection_update(valid)
-            chosen = [n for n in nearest if n in valid][: self._limiter.allowed()]
+            chosen = self._choose(snapshot, area, conditions, distances)
             memories = snapshot.memories(chosen, self._config().decay_rate, wall_time)
-        self._limiter.count(len(chosen))
-        area.due.difference_update(chosen)
-        area.told.update(chosen)
         return [(memories[number], distances[number]) for number in chosen]
 
     def made_here(self, memory: Memory) -> None:
@@ -165,11 +161,37 @@ class Reminders:
         else:
             for number in changed:
                 area.positions.pop(number, None)
+        margin = _MARGIN * self._left
+        is_near = area.centre is not None and math.dist(area.centre, pose.position) <= margin
+        if is_near and changed is not None and not changed:
+            return
+        area.centre = pose.position
         known = area.positions
-        around = snapshot.around(Place(pose.frame_id, (), pose.position, self._left))
+        around = snapshot.around(Place(pose.frame_id, (), pose.position, self._left + margin))
         new = [number for number in around if number not in known]
         found = snapshot.positions(conditions, new) if new else {}
         area.positions = {n: known[n] if n in known else found.get(n) for n in around}
+
+    def _choose(
+        self,
+        snapshot: Snapshot,
+        area: _Area,
+        conditions: Conditions,
+        distances: Mapping[int, float],
+    ) -> list[int]:
+        """Take the nearest of what is due, as many as may be told now."""
+        allowed = self._limiter.allowed() if area.due else 0
+        chosen: list[int] = []
+        nearest = sorted(area.due, key=lambda n: (distances[n], n)) if allowed else []
+        while nearest and len(chosen) < allowed:
+            batch, nearest = nearest[: allowed - len(chosen)], nearest[allowed - len(chosen) :]
+            # Since the robot came near they may have expired, decayed or been merged.
+            valid = snapshot.positions(conditions, batch)
+            chosen += [number for number in batch if number in valid]
+            area.due.difference_update(batch)
+        area.told.update(chosen)
+        self._limiter.count(len(chosen))
+        return chosen
 
     def _conditions(self, now: int, wall_time: int) -> Conditions:
         config = self._config()

@@ -38,6 +38,7 @@ class Request:
     fusion: Fusion
     explain: bool
     exact: bool
+    note: str = ""
 
     @property
     def is_replay(self) -> bool:
@@ -102,7 +103,17 @@ def check(query: Query, config: Config, ros_time: int, wall_time: int) -> Reques
         fusion=query.fusion or Fusion(config.fusion),
         explain=query.explain,
         exact=bool(query.exact),
+        note="" if 1 <= query.n <= MAX_RESULTS else f"n: {query.n} was held to 1..{MAX_RESULTS}",
     )
+
+
+def note(snapshot: Snapshot, request: Request, found: int) -> str:
+    """Return what the caller may not expect of an answer, or ""."""
+    notes = [request.note] if request.note else []
+    collection = request.conditions.collection
+    if not found and collection is not None and not snapshot.has_collection(collection):
+        notes.append(f"collection: {collection!r} holds no memory")
+    return "; ".join(notes)
 
 
 def replay(snapshot: Snapshot, request: Request) -> Ranking:

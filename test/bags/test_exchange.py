@@ -182,7 +182,7 @@ def answers(store: RobotMemory, everything: bool = False) -> list[list[tuple[Any
 
 
 def place(pose: Pose | None) -> Pose | None:
-    """Return a pose without its stamp, which a message does not carry: there it is the memory's."""
+    """Return a pose without its stamp: a message carries that of the memory instead."""
     return pose and dataclasses.replace(pose, stamp=0)
 
 

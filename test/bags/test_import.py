@@ -27,6 +27,7 @@ from bag_writer import (
     write_bag,
 )
 
+from robotmem_ros.core.config import Config
 from robotmem_ros.core.memory import RobotMemory
 from robotmem_ros.core.model import Episode, Memory, MemoryType, Near, Query
 
@@ -321,3 +322,29 @@ def test_long_memories_and_many_facts_keep_their_order(
         one for e in episodes(memory()) for one in e.memories if one.type is MemoryType.FACT
     ]
     assert [fact.content for fact in facts] == [f"step {n}" for n in range(20)]
+
+
+def test_a_folder_of_bags_stands_for_its_bags(tmp_path: Path, run: Run, memory: Open) -> None:
+    for number in range(3):
+        notes = [(0.5, f"trial {number}")]
+        write_bag(tmp_path / "trials" / f"t{number}", "mcap", drive(1.0, notes=notes))
+    shutil.copytree(tmp_path / "trials" / "t0", tmp_path / "trials" / "deeper" / "copy")
+    loose = tmp_path / "trials" / "loose"
+    loose.mkdir()
+    for number in (3, 4):
+        notes = [(0.5, f"trial {number}")]
+        bag = write_bag(tmp_path / f"t{number}", "mcap", drive(1.0, notes=notes))
+        shutil.copy(bag / f"t{number}.mcap", loose / f"run{'ab'[number - 3]}.mcap")
+    ran = run(tmp_path / "trials")
+    assert (ran.code, ran.problems) == (0, [])
+    assert ran.out.splitlines()[-1].startswith("6 bags: ")
+    assert len(episodes(memory())) == 5
+
+
+def test_the_open_episode_of_a_node_stays_open(tmp_path: Path, run: Run, db: Path) -> None:
+    config = Config(db_path=str(db), embed_backend="none")
+    with RobotMemory(config, owner="/robotmem") as node:
+        started = node.start_session()
+        run(write_bag(tmp_path / "bag", "mcap", drive()))
+        assert node.open_session == started.episode.session_id
+        assert node.end_session().episode.interrupted is False

@@ -426,3 +426,19 @@ def _shared(tmp_path_factory: pytest.TempPathFactory) -> RobotMemory:
         path = str(tmp_path_factory.mktemp("fuzz") / "memories.db")
         _memories.append(RobotMemory(Config(db_path=path, embed_backend="none")))
     return _memories[0]
+
+
+@pytest.mark.parametrize(
+    ("n", "note"), [(0, "n: 0"), (-5, "n: -5"), (10**6, "n: 1000000"), (5, "")]
+)
+def test_what_was_held_to_its_range_is_said(memory: RobotMemory, n: int, note: str) -> None:
+    memory.learn(Experience("the cup is hot"))
+    result = memory.recall(Query("cup", n=n))
+    assert len(result.memories) == 1
+    assert result.note.startswith(note) if note else not result.note
+
+
+def test_a_collection_that_holds_nothing_is_named(memory: RobotMemory) -> None:
+    memory.learn(Experience("the cup is hot"))
+    assert "'elsewhere'" in memory.recall(Query("cup", collection="elsewhere")).note
+    assert not memory.recall(Query("quokka")).note

@@ -145,7 +145,9 @@ def test_what_changes_in_the_store_counts_at_once(memory: RobotMemory) -> None:
     assert drive(reminders, [at(0.0)]) == []
 
     def heard(content: str, context: dict[str, Any]) -> int:
-        memory.import_memory(made(content, context, uuid=str(uuid.uuid4()), pose=at(0.0)))
+        memory.import_memory(
+            made(content, context, uuid=str(uuid.uuid4()), pose=at(0.0), last_access=0)
+        )
         return memory.status().memories
 
     bad = heard("heard of another robot", FAILED)
@@ -189,6 +191,10 @@ def test_the_robot_is_not_told_what_it_has_just_learned(memory: RobotMemory) -> 
     assert drive(reminders, [at(0.1)]) == []
     assert drive(reminders, [at(1.1)]) == ["over there"]
     assert drive(reminders, [at(5.0), at(0.5)]) == ["just now"]
+    memory.start_session()
+    memory.add_trajectory([at(0.5)])
+    assert memory.end_session(summary="done").episode.memories[-1].pose == at(0.5)
+    assert drive(reminders, [at(0.5)]) == []
 
 
 def test_after_a_reset_all_is_told_again(memory: RobotMemory) -> None:

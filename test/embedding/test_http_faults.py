@@ -17,7 +17,7 @@ from conftest import Clock, Opener, free_port, stored_vectors, wait_for
 from ollama_server import POISON, OllamaServer, vector
 
 from robotmem_ros.core.config import Config
-from robotmem_ros.core.embedding import http
+from robotmem_ros.core.embedding import http, http_client
 from robotmem_ros.core.embedding.cooldown import Cooldown
 from robotmem_ros.core.embedding.http import HttpEmbedder
 from robotmem_ros.core.errors import ConfigError, EmbeddingError
@@ -115,7 +115,8 @@ def test_fault_at_the_start(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(http, "_TIMEOUT", httpx.Timeout(0.3))
+    if fault == "hang":
+        monkeypatch.setattr(http_client, "TIMEOUT", httpx.Timeout(0.5))
     ollama.fault = fault
     memory = open_ollama(opened, ollama, embed_timeout=0.5)
     learn(memory, 3)
@@ -143,8 +144,9 @@ def test_fault_while_it_works(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(http, "_TIMEOUT", httpx.Timeout(0.3))
-    memory = open_ollama(opened, ollama, embed_timeout=0.5)
+    if fault == "hang":
+        monkeypatch.setattr(http_client, "TIMEOUT", httpx.Timeout(0.5))
+    memory = open_ollama(opened, ollama)
     learn(memory, 40)
     assert wait_for(lambda: memory.status().pending_embeddings == 0)
     ollama.fault = fault
@@ -153,7 +155,7 @@ def test_fault_while_it_works(
     assert memory.recall(Query("screw")).mode is Mode.BM25_ONLY
     assert memory.status().pending_embeddings == 40
     # In the cooldown nothing is sent, whatever is asked of the memory.
-    time.sleep(0.4)  # what was under way in other threads has ended by now
+    time.sleep(0.6)  # what was under way has ended by now
     before = len(ollama.requests)
     clock.ahead += 55.0
     learn(memory, 5, "the lift is out of order")
@@ -230,18 +232,18 @@ def test_too_long_a_text_is_found_by_its_beginning(opened: Opener, ollama: Ollam
 def test_slow_batches_become_smaller(
     opened: Opener, ollama: OllamaServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A server that takes 10 ms a text, and a limit of 150 ms for an answer.
-    monkeypatch.setattr(http, "_TIMEOUT", httpx.Timeout(0.15))
+    # A server that takes 40 ms a text, and a limit of 600 ms for an answer.
+    monkeypatch.setattr(http_client, "TIMEOUT", httpx.Timeout(0.6))
     memory = open_ollama(opened, ollama)
     assert wait_for(lambda: memory.status().embedder_available)
     embed = ollama.server.RequestHandlerClass.embed  # type: ignore[attr-defined]
 
     def slow(self: object, body: dict[str, object], texts: list[str]) -> None:
-        time.sleep(0.01 * len(texts))
+        time.sleep(0.04 * len(texts))
         embed(self, body, texts)
 
     monkeypatch.setattr(ollama.server.RequestHandlerClass, "embed", slow)
-    learn(memory, 150)
+    learn(memory, 70)
     assert wait_for(lambda: memory.status().pending_embeddings == 0)
     assert memory.status().embedder_available
 
@@ -322,8 +324,11 @@ def test_three_tries_with_waits_of_one_and_two_seconds(ollama: OllamaServer) -> 
 
 
 def test_limits_are_those_of_the_specification() -> None:
-    assert httpx.Timeout(connect=3.0, read=10.0, write=10.0, pool=10.0) == http._TIMEOUT
-    assert (http._LIMITS.max_connections, http._LIMITS.max_keepalive_connections) == (10, 5)
+    assert httpx.Timeout(connect=3.0, read=10.0, write=10.0, pool=10.0) == http_client.TIMEOUT
+    assert (http_client.LIMITS.max_connections, http_client.LIMITS.max_keepalive_connections) == (
+        10,
+        5,
+    )
     assert (http._WAITS, http._BUDGET) == ((1.0, 2.0), 30.0)
 
 

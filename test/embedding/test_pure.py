@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+import json
+import pathlib
 import threading
 
 import numpy as np
 import pytest
 
 from robotmem_ros.core.embedding.cache import QueryCache
+from robotmem_ros.core.embedding.model_files import Registered, in_directory
 from robotmem_ros.core.embedding.onnx import _runs
 from robotmem_ros.core.embedding.prefixes import chosen, known
 from robotmem_ros.core.embedding.protocol import DimensionError, checked
@@ -110,6 +113,46 @@ def test_cache_from_many_threads() -> None:
     for thread in threads:
         thread.join()
     assert sum(cache.get("m", str(i)) is not None for i in range(30)) == 10
+
+
+def directory(path: pathlib.Path, model: str, **config: int | str) -> str:
+    """Make a directory that looks like one with a model."""
+    (path / model).parent.mkdir(parents=True, exist_ok=True)
+    (path / model).touch()
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (path / name).write_text("{}")
+    (path / "config.json").write_text(json.dumps(config))
+    return str(path)
+
+
+BGE = Registered("BAAI/bge-small-en-v1.5", "Qdrant/bge-q", "model_optimized.onnx", (), "CLS")
+JINA = Registered("jinaai/jina-v3", "jinaai/jina-v3", "onnx/model.onnx", (), "")
+KNOWN = {model.name.lower(): model for model in (BGE, JINA)}
+SHAPE = {"hidden_size": 384, "num_hidden_layers": 12, "vocab_size": 30522}
+
+
+def test_directory_with_the_default_model(tmp_path: pathlib.Path) -> None:
+    path = directory(tmp_path / "m", "model_optimized.onnx", **SHAPE)
+    assert in_directory(path, BGE.name, KNOWN, BGE.name).name == BGE.name
+    # The same file name with another model in it is not taken for the default.
+    path = directory(tmp_path / "n", "model_optimized.onnx", **SHAPE | {"vocab_size": 250037})
+    assert in_directory(path, BGE.name, KNOWN, BGE.name).pooling == ""
+    assert in_directory(path, BGE.name, KNOWN, BGE.name).name == "n"
+
+
+def test_registered_model_in_another_file_keeps_its_pooling(tmp_path: pathlib.Path) -> None:
+    path = directory(tmp_path / "m", "onnx/model.onnx", _name_or_path=BGE.name)
+    found = in_directory(path, BGE.name, KNOWN, BGE.name)
+    assert (found.name, found.file, found.pooling) == (BGE.name, "onnx/model.onnx", "CLS")
+    assert not found.registered
+
+
+def test_model_that_needs_its_own_class_needs_its_own_file(tmp_path: pathlib.Path) -> None:
+    path = directory(tmp_path / "m", "model.onnx")
+    with pytest.raises(EmbeddingError, match=r"has no onnx/model\.onnx, which jinaai/jina-v3"):
+        in_directory(path, "jinaai/jina-v3", KNOWN, BGE.name)
+    path = directory(tmp_path / "n", "onnx/model.onnx")
+    assert in_directory(path, "JINAAI/jina-v3", KNOWN, BGE.name).registered
 
 
 def test_runs_hold_every_text_once_and_are_small() -> None:

@@ -15,7 +15,7 @@ from ollama_server import OllamaServer
 from robotmem_ros.core.config import Config, settings_of
 from robotmem_ros.core.embedding.cooldown import Cooldown
 from robotmem_ros.core.embedding.http import HttpEmbedder
-from robotmem_ros.core.errors import EmbeddingError
+from robotmem_ros.core.errors import ConfigError, EmbeddingError
 from robotmem_ros.core.model import Experience, Query
 
 KEY = "sk-very-secret-0123456789"
@@ -106,6 +106,14 @@ def test_key_that_is_none(
     if value:
         assert value not in memory.status().embedder_reason
     assert ollama.requests == []
+
+
+@pytest.mark.parametrize("name", ["sk-abc-secret", "hf_secretSecret", "MY KEY", "Bearer x"])
+def test_key_in_place_of_the_name_is_not_shown(name: str, ollama: OllamaServer) -> None:
+    config = Config(**settings(ollama) | {"embed_api_key_env": name})  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="parameter embed_api_key_env") as caught:
+        HttpEmbedder(config, Cooldown())
+    assert name not in str(caught.value)
 
 
 def test_no_parameter_holds_a_key() -> None:

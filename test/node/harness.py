@@ -54,6 +54,7 @@ class NodeProcess:
         *,
         arguments: tuple[str, ...] = (),
         prefix: tuple[str, ...] = (),
+        program: tuple[str, ...] = ("-m", "robotmem_ros.main"),
         namespace: str = "",
         **parameters: Any,
     ) -> None:
@@ -63,7 +64,7 @@ class NodeProcess:
         self.name = f"{namespace}/robotmem"
         parameters.setdefault("db_path", str(folder / "robotmem.db"))
         parameters.setdefault("embed_backend", "none")
-        command = [*prefix, sys.executable, "-m", "robotmem_ros.main", "--ros-args"]
+        command = [*prefix, sys.executable, *program, "--ros-args"]
         command += ["-r", f"__ns:={namespace}", *arguments]
         for name, value in parameters.items():
             command += ["-p", f"{name}:={_yaml(value)}"]

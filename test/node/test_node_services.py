@@ -122,7 +122,9 @@ def test_save_perception(robot: Any) -> None:
     assert answer.success, answer.message
     (memory,) = robot.get(uuids=[answer.uuid]).memories
     assert (memory.id, memory.type, memory.perception_type) == (
-        answer.memory_id, "perception", "visual",
+        answer.memory_id,
+        "perception",
+        "visual",
     )
     context = json.loads(memory.context)
     assert context["data"] == [1, 2.5, None]
@@ -190,7 +192,15 @@ def test_a_bad_request_is_answered_with_what_is_wrong(
 
 @pytest.mark.parametrize(
     "text",
-    ["AND OR NOT NEAR", '"', "dock-3", "grip_force=12.5N", "a*b^c:(d)", "'; DROP TABLE memories", "50%"],
+    [
+        "AND OR NOT NEAR",
+        '"',
+        "dock-3",
+        "grip_force=12.5N",
+        "a*b^c:(d)",
+        "'; DROP TABLE memories",
+        "50%",
+    ],
 )
 def test_search_syntax_is_plain_text(robot: Any, text: str) -> None:
     assert robot.learn(insight=f"note {text} end").success
@@ -202,13 +212,16 @@ def test_n_is_held_to_its_range(robot: Any) -> None:
         robot.learn(insight=f"bounded {i}")
     assert robot.recall(query="bounded", n=0).total == 1
     assert robot.recall(query="bounded", n=-5).total == 1
-    assert robot.recall(query="bounded", n=10**6).total == 3
+    most = robot.recall(query="bounded", n=10**6)
+    assert most.total == 3
+    assert most.message == "n: 1000000 was held to 1..100"
 
 
 def test_an_unknown_collection_is_empty(robot: Any) -> None:
     answer = robot.recall(query="mug", collection="nobody-knows-it")
     assert answer.success
     assert answer.total == 0
+    assert answer.message == "collection: 'nobody-knows-it' holds no memory"
 
 
 def test_text_that_looks_odd_comes_back_as_it_was(robot: Any) -> None:

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import json
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -26,6 +28,16 @@ SECOND = 10**9
 
 def open_robot(caller: Any, process: Any) -> Any:
     return harness.Robot(caller, process.name).wait_ready()
+
+
+def told(episodes: list[Any]) -> list[str]:
+    """Return all that is told of episodes, but for what changes with time and with recalls."""
+    texts = []
+    for episode in map(copy.deepcopy, episodes):
+        for memory in episode.memories:
+            memory.confidence, memory.access_count = 0.0, 0
+        texts.append(str(episode))  # not ==: a distance that is not asked for is NaN
+    return texts
 
 
 def nanoseconds(time: Any) -> int:
@@ -69,7 +81,7 @@ def test_an_episode_from_its_start_to_its_end(start_node: Callable[..., Any], ca
     assert places[-1] > 2.0
 
     harness.wait_for(lambda: episodes and len(memories) == 4)
-    assert str(episodes) == str([episode])  # not ==: a distance may be NaN
+    assert told(episodes) == told([episode])
     assert memories[-1].uuid == episode.memories[-1].uuid
     assert robot.get(memory_ids=[before]).memories[0].session_id == ""
     assert robot.get(memory_ids=[learned.memory_id]).memories[0].session_id == session
@@ -108,7 +120,7 @@ def test_late_subscribers_get_the_last_episodes_also_after_a_restart(
     robot = open_robot(caller, process)
     later = caller.listen(msg.Episode, f"{process.name}/episodes", qos.EPISODES)
     harness.wait_for(lambda: len(later) == 10)
-    assert str(later) == str(late)
+    assert told(later) == told(late)
 
 
 def test_a_second_start_closes_the_first_episode_as_interrupted(
@@ -125,17 +137,7 @@ def test_a_second_start_closes_the_first_episode_as_interrupted(
     assert robot.end_session().episode.session_id == second
 
 
-@pytest.fixture
-def other_caller() -> Iterator[Any]:
-    """A caller that has never heard of a node that was killed."""
-    caller = harness.Caller("other_caller")
-    yield caller
-    caller.close()
-
-
-def test_kill_9_in_an_open_episode(
-    start_node: Callable[..., Any], caller: Any, other_caller: Any
-) -> None:
+def test_kill_9_in_an_open_episode(start_node: Callable[..., Any], caller: Any) -> None:
     process = start_node(namespace="/crash", trajectory_rate=10.0, **POSES)
     robot = open_robot(caller, process)
     driver = Driver(caller, process.name)
@@ -148,22 +150,23 @@ def test_kill_9_in_an_open_episode(
     process.wait()
 
     process = start_node(namespace="/crash", trajectory_rate=10.0, **POSES)
-    robot = open_robot(other_caller, process)
-    caller = other_caller
-    episodes = caller.listen(msg.Episode, f"{process.name}/episodes", qos.EPISODES)
-    episode = harness.wait_for(lambda: episodes and episodes[-1])
-    assert (episode.session_id, episode.interrupted) == (session, True)
-    assert not episode.has_outcome
-    learned = [m.content for m in episode.memories if m.type == msg.Memory.TYPE_FACT]
-    assert learned == ["learned 0", "learned 1", "learned 2"]
-    assert episode.memories[-1].type == msg.Memory.TYPE_EPISODE
-    assert len(episode.trajectory) >= 15
-    assert last - nanoseconds(episode.trajectory[-1].header.stamp) < SECOND
-    replayed = robot.recall(query="*", session_id=session, n=10).memories
-    assert len(replayed) == 4
-    assert robot.end_session().success is False
-    assert robot.start_session().success
-    assert robot.end_session().success
+    # A caller that has never heard of the node that was killed, which DDS takes to be alive.
+    with contextlib.closing(harness.Caller("other_caller")) as other:
+        robot = open_robot(other, process)
+        episodes = other.listen(msg.Episode, f"{process.name}/episodes", qos.EPISODES)
+        episode = harness.wait_for(lambda: episodes and episodes[-1])
+        assert (episode.session_id, episode.interrupted) == (session, True)
+        assert not episode.has_outcome
+        learned = [m.content for m in episode.memories if m.type == msg.Memory.TYPE_FACT]
+        assert learned == ["learned 0", "learned 1", "learned 2"]
+        assert episode.memories[-1].type == msg.Memory.TYPE_EPISODE
+        assert len(episode.trajectory) >= 15
+        assert last - nanoseconds(episode.trajectory[-1].header.stamp) < SECOND
+        replayed = robot.recall(query="*", session_id=session, n=10).memories
+        assert len(replayed) == 4
+        assert not robot.end_session().success
+        assert robot.start_session().success
+        assert robot.end_session().success
 
 
 def test_a_shutdown_closes_the_open_episode_as_interrupted(
@@ -184,7 +187,7 @@ def test_a_shutdown_closes_the_open_episode_as_interrupted(
     later = caller.listen(msg.Episode, f"{process.name}/episodes", qos.EPISODES)
     harness.wait_for(lambda: later)
     assert [e.session_id for e in later] == [session]
-    assert str(later) == str(episodes)
+    assert told(later) == told(episodes)
 
 
 class SimulatedTime:

@@ -95,7 +95,9 @@ def test_the_file_of_the_package_is_accepted_in_a_namespace(
     start_node: Callable[..., Any], caller: Any
 ) -> None:
     file = Path(__file__).parents[2] / "config" / "robotmem.yaml"
-    process = start_node(arguments=("--params-file", str(file)), namespace="/file", embed_timeout=3)
+    process = start_node(
+        arguments=("--params-file", str(file)), namespace="/file", embed_timeout=3
+    )
     robot = harness.Robot(caller, process.name).wait_ready()
     assert "not known" not in process.stderr
     values = robot.caller.call(

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -57,7 +58,7 @@ def test_status_comes_when_it_changes_and_at_most_once_a_second(robot: Any) -> N
     harness.wait_for(lambda: heard[-1].memories >= 1 + last - stored)
     stamps = [m.header.stamp.sec + m.header.stamp.nanosec * 1e-9 for m in heard]
     assert len(stamps) >= 3
-    assert all(later - earlier > 0.85 for earlier, later in zip(stamps, stamps[1:]))
+    assert all(later - earlier > 0.85 for earlier, later in itertools.pairwise(stamps))
     settled = len(heard)
     time.sleep(2.5)
     assert len(heard) <= settled + 1  # nothing changes, nothing is said

@@ -5,10 +5,8 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
 import logging
-import os
 import threading
 import time
 from collections.abc import Sequence
@@ -17,18 +15,22 @@ from typing import Any
 import httpx
 
 from robotmem_ros.core.config import Config
-from robotmem_ros.core.embedding import prefixes
+from robotmem_ros.core.embedding import http_client, prefixes
 from robotmem_ros.core.embedding.backend import Backend, RefusedError, TooSlowError, one_line
 from robotmem_ros.core.embedding.cooldown import Cooldown
-from robotmem_ros.core.errors import ConfigError, EmbeddingError
+from robotmem_ros.core.embedding.http_client import (
+    checked_key_name,
+    checked_url,
+    new_client,
+    read_key,
+)
+from robotmem_ros.core.errors import EmbeddingError
 
 _LOG = logging.getLogger(__name__)
 
 MAX_RESPONSE = 16 * 1024 * 1024
 """Bytes read of one answer: three times what 32 vectors of length 8192 take as JSON."""
 
-_TIMEOUT = httpx.Timeout(10.0, connect=3.0)
-_LIMITS = httpx.Limits(max_connections=10, max_keepalive_connections=5)
 _WAITS = (1.0, 2.0)  # seconds before the second and the third try
 _BUDGET = 30.0  # seconds for all tries of a request
 
@@ -41,7 +43,7 @@ class HttpEmbedder(Backend):
 
     Raises
     ------
-    ConfigError: ollama_url cannot be used.
+    ConfigError: ollama_url or embed_api_key_env cannot be used.
     """
 
     batches_at_once = 4
@@ -57,11 +59,11 @@ class HttpEmbedder(Backend):
             cooldown=cooldown,
             starting=f"the server at {config.ollama_url} is being asked",
         )
-        self._url, self._is_loopback = _checked_url(config.ollama_url)
+        self._url, self._is_loopback = checked_url(config.ollama_url)
         self._is_ollama = config.embed_api == "ollama"
         if not self._is_ollama:
             self._url = self._url.removesuffix("/v1")
-        self._key_name = config.embed_api_key_env
+        self._key_name = checked_key_name(config.embed_api_key_env)
         self._key = ""
         if self._key_name and not self._is_loopback and self._url.startswith("http:"):
             _LOG.warning("the API key goes to %s without encryption; use https", self._url)
@@ -167,10 +169,10 @@ class HttpEmbedder(Backend):
                         mebibytes = MAX_RESPONSE >> 20
                         raise self._error(EmbeddingError, f"answered with over {mebibytes} MiB")
         except httpx.ConnectTimeout:
-            text = f"cannot be reached within {_TIMEOUT.connect:g} s"
+            text = f"cannot be reached within {http_client.TIMEOUT.connect:g} s"
             raise _AgainError(self._error(TooSlowError, text)) from None
         except httpx.TimeoutException:
-            text = f"did not answer within {_TIMEOUT.read:g} s"
+            text = f"did not answer within {http_client.TIMEOUT.read:g} s"
             raise _AgainError(self._error(TooSlowError, text)) from None
         except httpx.ConnectError as error:
             text = f"cannot be reached ({one_line(error)}); is the server running?"
@@ -248,29 +250,9 @@ class HttpEmbedder(Backend):
                 if self._closed:
                     raise EmbeddingError("the backend is closed")
                 if self._client is None:
-                    self._client = self._new_client()
+                    self._key = read_key(self._key_name)
+                    self._client = new_client(self._key, self._is_loopback)
         return self._client
-
-    def _new_client(self) -> httpx.AsyncClient:
-        headers = {"Accept-Encoding": "identity"}  # what is small must not unpack to what is huge
-        if self._key_name:
-            self._key = os.environ.get(self._key_name, "").strip()
-            if not self._key or not self._key.isascii() or not self._key.isprintable():
-                raise EmbeddingError(
-                    f"the environment variable {self._key_name} (parameter embed_api_key_env) "
-                    + ("holds what cannot be an API key" if self._key else "is not set")
-                )
-            headers["Authorization"] = f"Bearer {self._key}"
-        # One line for every request is too much, and each names the URL.
-        logging.getLogger("httpx").setLevel(logging.WARNING)
-        return httpx.AsyncClient(
-            headers=headers,
-            timeout=_TIMEOUT,
-            limits=_LIMITS,
-            follow_redirects=False,
-            verify=True,
-            trust_env=not self._is_loopback,  # no proxy can reach this computer's loopback
-        )
 
 
 class _AgainError(Exception):
@@ -291,23 +273,3 @@ def _said(content: bytes | bytearray) -> str:
     if isinstance(error, dict):
         error = error.get("message", "")
     return f": {one_line(error)}" if isinstance(error, str) and error else ""
-
-
-def _checked_url(text: str) -> tuple[str, bool]:
-    """Return the address without an ending slash, and whether it is this computer's loopback."""
-    allowed = "it must be like http://localhost:11434, without user, password, query or fragment"
-    try:
-        url = httpx.URL(text.strip())
-    except (httpx.InvalidURL, UnicodeError, ValueError):
-        raise ConfigError(f"parameter ollama_url: the value is not allowed; {allowed}") from None
-    if url.scheme not in ("http", "https") or not url.host or url.userinfo or url.query:
-        # The value may hold a password, so it is not shown.
-        raise ConfigError(f"parameter ollama_url: the value is not allowed; {allowed}")
-    if url.fragment:
-        raise ConfigError(f"parameter ollama_url: the value is not allowed; {allowed}")
-    host = url.host.lower()
-    try:
-        is_loopback = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        is_loopback = host == "localhost" or host.endswith(".localhost")
-    return str(url).rstrip("/"), is_loopback

@@ -9,23 +9,18 @@ So a query never waits for the disk, nor a batch for the one before it to be wri
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures
-import contextlib
 import logging
 import threading
 import time
-from collections.abc import Coroutine
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from robotmem_ros.core.embedding.cache import QueryCache
 from robotmem_ros.core.embedding.failures import Failures
 from robotmem_ros.core.embedding.protocol import BATCH_SIZE, Embedder, Vector
-from robotmem_ros.core.embedding.threads import Loop
+from robotmem_ros.core.embedding.threads import LoopThread
 from robotmem_ros.core.errors import RobotMemoryError
 from robotmem_ros.core.store import Store
-
-_T = TypeVar("_T")
 
 _LOG = logging.getLogger(__name__)
 
@@ -58,7 +53,6 @@ class EmbeddingWorker:
         self._cache = QueryCache()
         self._failures = Failures()
         self._late: set[concurrent.futures.Future[QueryVector]] = set()
-        self._tasks: set[asyncio.Task[Any]] = set()
         self._closing = False
         self._retry = False
         self._used = ""  # identity that was put into the store
@@ -68,17 +62,9 @@ class EmbeddingWorker:
         self._last_error = ""
         self._tried = threading.Event()
         self._wake = threading.Event()
-        self._loop = Loop()
-        self._stop = asyncio.Event()
-        self._threads = [
-            threading.Thread(target=target, name=name, daemon=True)
-            for target, name in (
-                (self._run_loop, "robotmem-embed"),
-                (self._run, "robotmem-backfill"),
-            )
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._loop = LoopThread("robotmem-embed", embedder.close)
+        self._thread = threading.Thread(target=self._run, name="robotmem-backfill", daemon=True)
+        self._thread.start()
 
     @property
     def embedder(self) -> Embedder:
@@ -136,10 +122,7 @@ class EmbeddingWorker:
         vector = self._cache.get(identity, text)
         if vector is not None:
             return QueryVector(identity, vector)
-        future: concurrent.futures.Future[QueryVector] | None
-        future = self._start(self._embed_query(text))
-        if future is None:
-            return None
+        future = self._loop.start(self._embed_query(text))
         try:
             return future.result(max(0.0, timeout - (time.monotonic() - start)))
         except concurrent.futures.TimeoutError:
@@ -158,42 +141,10 @@ class EmbeddingWorker:
         self._closing = True
         self._wake.set()
         self._tried.set()
-        with contextlib.suppress(RuntimeError):  # the loop has ended by itself
-            self._loop.call_soon_threadsafe(self._stop.set)
+        self._loop.stop()
         deadline = time.monotonic() + _CLOSE_SECONDS
-        for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
-
-    # In the thread of the event loop.
-
-    def _run_loop(self) -> None:
-        try:
-            self._loop.run_until_complete(self._until_stop())
-        finally:
-            self._loop.close()
-
-    async def _until_stop(self) -> None:
-        await self._stop.wait()
-        await asyncio.sleep(0)  # what was handed over just now starts, and ends by itself
-        for task in self._tasks:  # these alone: they cancel what they have started
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        try:
-            await asyncio.wait_for(self._embedder.close(), _CLOSE_SECONDS / 2)
-        except Exception as error:
-            _LOG.debug("the embedding backend did not close: %s", error)
-
-    async def _task(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Do work as a task that the end of the loop cancels."""
-        task = asyncio.current_task()
-        if self._closing or task is None:
-            work.close()
-            raise asyncio.CancelledError
-        self._tasks.add(task)
-        try:
-            return await work
-        finally:
-            self._tasks.discard(task)
+        self._thread.join(_CLOSE_SECONDS)
+        self._loop.join(max(0.0, deadline - time.monotonic()))
 
     async def _embed_query(self, text: str) -> QueryVector:
         vector = await self._embedder.embed_one(text)
@@ -201,7 +152,7 @@ class EmbeddingWorker:
         self._cache.put(made.identity, text, vector)
         return made
 
-    # In the thread of the backfill.
+    # What follows runs in the thread of the backfill.
 
     def _run(self) -> None:
         while not self._closing:
@@ -227,7 +178,7 @@ class EmbeddingWorker:
         if not embedder.available:
             if embedder.cooldown and not retry:
                 return min(embedder.cooldown, _POLL_SECONDS)
-            self._ask(embedder.check_availability())
+            self._loop.start(embedder.check_availability()).result()
             if not embedder.available:
                 self._tried.set()
                 return _POLL_SECONDS
@@ -293,10 +244,7 @@ class EmbeddingWorker:
         self, waiting: _Waiting, batch_size: int
     ) -> concurrent.futures.Future[list[Vector | None]]:
         texts = [text for _, text in waiting]
-        future = self._start(self._embedder.embed_batch(texts, batch_size))
-        if future is None:
-            raise concurrent.futures.CancelledError
-        return future
+        return self._loop.start(self._embedder.embed_batch(texts, batch_size))
 
     def _outcome(
         self, waiting: _Waiting, vectors: list[Vector | None]
@@ -322,19 +270,3 @@ class EmbeddingWorker:
             expected = isinstance(error, RobotMemoryError)
             _LOG.warning("%s", text, exc_info=None if expected else error)
         self._last_error = text
-
-    def _start(self, work: Coroutine[Any, Any, _T]) -> concurrent.futures.Future[_T] | None:
-        """Start work in the event loop; None when that has ended."""
-        task = self._task(work)
-        try:
-            return asyncio.run_coroutine_threadsafe(task, self._loop)
-        except RuntimeError:
-            task.close()
-            work.close()
-            return None
-
-    def _ask(self, work: Coroutine[Any, Any, _T]) -> _T:
-        future = self._start(work)
-        if future is None:
-            raise concurrent.futures.CancelledError
-        return future.result()

@@ -186,15 +186,26 @@ class Sessions:
             return _episode(connection, session_id, decay_rate, now)
 
     def ended(
-        self, limit: int, collection: str | None, decay_rate: float = 0.0, now: int = 0
+        self,
+        limit: int,
+        collection: str | None,
+        decay_rate: float = 0.0,
+        now: int = 0,
+        own: bool = False,
     ) -> list[Episode]:
-        """Return the episodes that ended last, newest first; collection None means any."""
+        """Return the episodes that ended last, newest first.
+
+        Parameters
+        ----------
+        collection: None means any.
+        own: only those that were opened in this store, not those of another one.
+        """
         with self._database.read() as connection:
             names = connection.execute(
                 "SELECT s.session_id FROM sessions AS s JOIN collections AS c "
                 "ON c.id = s.collection_id WHERE s.ended > 0 AND (?1 IS NULL OR c.name = ?1) "
-                "ORDER BY s.closed_at DESC, s.id DESC LIMIT ?2",
-                (collection, limit),
+                "AND (s.owner NOT NULL OR NOT ?2) ORDER BY s.closed_at DESC, s.id DESC LIMIT ?3",
+                (collection, own, limit),
             ).fetchall()
             return [_episode(connection, str(name), decay_rate, now) for (name,) in names]
 

@@ -254,6 +254,11 @@ class Snapshot:
         except apsw.SQLError:
             return ""  # its table is gone, so nothing tells
 
+    def has_collection(self, name: str) -> bool:
+        """Return whether a collection holds any memory."""
+        sql = "SELECT 1 FROM collections WHERE name = ? AND memories"
+        return self._connection.execute(sql, (name,)).get is not None
+
     def counts(self) -> Counts:
         """Return how much the store holds."""
         execute = self._connection.execute
