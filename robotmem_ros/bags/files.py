@@ -112,6 +112,6 @@ class Problems:
         lines = []
         for problem, (times, example) in self._found.items():
             line = problem if times == 1 else f"{problem} ({times} times)"
-            line = " ".join(f"{line}: {example}".split()) if f"{example}" else line
+            line = " ".join((f"{line}: {example}" if f"{example}" else line).split())
             lines.append(line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "...")
         return lines

@@ -107,10 +107,11 @@ class Types:
         except BagError:
             raise
         except Exception as error:
-            # The parsers raise whatever a strange definition leads them to.
+            # The parsers raise whatever a strange definition leads them to, and quote all of it.
+            reason = (f"{error}".strip().splitlines() or [""])[-1]
             raise BagError(
                 f"topic {topic.name}: the definition of its type {topic.type} cannot be used: "
-                f"{type(error).__name__} {error}"
+                f"{type(error).__name__} {reason}"
             ) from None
         return store
 

@@ -82,3 +82,12 @@ def test_changes_are_checked_and_foreign_ones_left_alone() -> None:
 
 def test_a_new_setting_of_the_core_appears_by_itself() -> None:
     assert set(Config.__dataclass_fields__) <= {i.name for i in parameters.TABLE}
+
+
+def test_the_readme_has_the_table() -> None:
+    readme = Path(__file__).parents[2] / "README.md"
+    _, _, rest = readme.read_text(encoding="utf-8").partition("--markdown -->\n")
+    table, _, _ = rest.partition("<!-- end of parameters -->")
+    assert table.strip() == parameters.as_markdown().strip(), (
+        "run: python3 -m robotmem_ros.parameters --markdown"
+    )

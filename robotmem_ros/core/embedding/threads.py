@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import concurrent.futures.thread  # noqa: F401  it cannot be imported first while the process ends
+import concurrent.futures.thread  # it cannot be imported for the first time at the exit
 import contextlib
 import logging
 import socket
