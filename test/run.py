@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     if core:
         # The core as it stands in the checkout: nothing of the package is installed there.
         variables["PYTHONPATH"] = str(ROOT)
-        arguments = ["test/core", "test/embedding", "test/bags", *arguments]
+        arguments = ["test/core", "test/core_episodes", "test/embedding", "test/bags", *arguments]
     else:
         variables["ROS_DOMAIN_ID"] = str(environment.free_domain())
     # The program, not `python -m pytest`: that would import the sources of the checkout,

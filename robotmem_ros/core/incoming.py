@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 robotmem_ros contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Check memories and episodes that come from another store, and make them ready for this one."""
+"""Check what is to be stored: experiences, and memories and episodes of other stores."""
 
 from __future__ import annotations
 
@@ -16,11 +16,46 @@ from robotmem_ros.core.errors import InvalidRequestError
 from robotmem_ros.core.model import (
     EVERY_COLLECTION,
     Episode,
+    Experience,
     Memory,
     MemoryType,
     Pose,
 )
 from robotmem_ros.core.store import NewMemory
+
+
+def experience(given: Experience, config: Config, ros_time: int) -> NewMemory:
+    """Return an experience with its defaults filled in, ready to be stored.
+
+    Raises
+    ------
+    InvalidRequestError: a field has a value that cannot be used.
+    """
+    field = "description" if given.type is MemoryType.PERCEPTION else "insight"
+    content = checks.clean(field, given.content, config.max_content_bytes)
+    if not content:
+        raise InvalidRequestError(field, "is empty; write what was learned")
+    if given.type is MemoryType.PERCEPTION and given.perception_type is None:
+        raise InvalidRequestError("perception_type", "is missing")
+    stamp = checks.time("stamp", given.stamp or ros_time)
+    if not stamp:
+        raise InvalidRequestError(
+            "stamp", "there is no ROS time yet (no /clock came); give a stamp, or wait"
+        )
+    return NewMemory(
+        uuid=checks.clean("uuid", given.uuid),
+        type=given.type,
+        perception_type=given.perception_type,
+        content=content,
+        context=context(given.context, config),
+        collection=collection(given.collection, config),
+        session_id=checks.clean("session_id", given.session_id),
+        confidence=share("confidence", given.confidence),
+        stamp=stamp,
+        pose=given.pose and pose(given.pose),
+        expires=checks.time("expires", given.expires),
+        now=time.time_ns(),
+    )
 
 
 def memory(given: Memory, config: Config) -> tuple[NewMemory, str]:
@@ -42,8 +77,8 @@ def memory(given: Memory, config: Config) -> tuple[NewMemory, str]:
         type=given.type,
         perception_type=given.perception_type,
         content=content,
-        context=_context(given.context_json or given.context, config),
-        collection=_collection(given.collection),
+        context=context(given.context_json or given.context, config),
+        collection=_named_collection(given.collection, config),
         session_id=checks.clean("session_id", given.session_id),
         confidence=share("confidence", given.stored_confidence),
         stamp=_needed_time("stamp", given.stamp),
@@ -68,8 +103,8 @@ def check_episode(given: Episode, config: Config) -> None:
     """
     if not checks.clean("session_id", given.session_id):
         raise InvalidRequestError("session_id", "is empty")
-    _collection(given.collection)
-    _context(given.context_json or given.context, config)
+    _named_collection(given.collection, config)
+    context(given.context_json or given.context, config)
     checks.clean("summary", given.summary, config.max_content_bytes)
     _needed_time("start", given.start)
     _needed_time("end", given.end)
@@ -92,6 +127,30 @@ def pose(given: Pose, field: str = "pose") -> Pose:
     return given
 
 
+def context(value: str | Mapping[str, Any], config: Config) -> dict[str, Any]:
+    """Return a context.
+
+    Raises
+    ------
+    InvalidRequestError: it is no JSON object, too large or too deep.
+    """
+    limits = (config.max_context_bytes, config.max_context_depth)
+    return ctx.read_object("context", value, *limits)
+
+
+def collection(name: str, config: Config) -> str:
+    """Return the name of one collection, the configured one for "".
+
+    Raises
+    ------
+    InvalidRequestError: it is no name, or stands for all of them.
+    """
+    name = checks.clean("collection", name) or config.collection
+    if name == EVERY_COLLECTION:
+        raise InvalidRequestError("collection", f"{name!r} means all of them; name one")
+    return name
+
+
 def share(field: str, value: float) -> float:
     """Return a number from 0 to 1.
 
@@ -104,16 +163,10 @@ def share(field: str, value: float) -> float:
     return float(value)
 
 
-def _context(value: str | Mapping[str, Any], config: Config) -> dict[str, Any]:
-    limits = (config.max_context_bytes, config.max_context_depth)
-    return ctx.read_object("context", value, *limits)
-
-
-def _collection(name: str) -> str:
-    name = checks.clean("collection", name)
-    if not name or name == EVERY_COLLECTION:
-        raise InvalidRequestError("collection", f"{name!r} is no name of one collection")
-    return name
+def _named_collection(name: str, config: Config) -> str:
+    if not name.strip():
+        raise InvalidRequestError("collection", "is empty")
+    return collection(name, config)
 
 
 def _needed_time(field: str, nanoseconds: int) -> int:

@@ -10,11 +10,10 @@ import math
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from robotmem_ros.core import checks, incoming, search
-from robotmem_ros.core import context as ctx
 from robotmem_ros.core.config import Config, settings_of
 from robotmem_ros.core.embedding.factory import make_embedder
 from robotmem_ros.core.embedding.protocol import BATCH_SIZE
@@ -44,7 +43,8 @@ from robotmem_ros.core.model import (
     Status,
 )
 from robotmem_ros.core.reminders import Reminders
-from robotmem_ros.core.store import NewMemory, Store
+from robotmem_ros.core.store import Store
+from robotmem_ros.core.task import BackgroundTask, Progress
 from robotmem_ros.core.touches import Touches
 
 MAX_GET = 1000
@@ -83,7 +83,7 @@ class RobotMemory:
         embedder = make_embedder(config)
         self._store = Store(config.db_path)
         self._touches = Touches(self._store)
-        self._task = _Task()
+        self._task = BackgroundTask()
         self._closed = threading.Event()
         self._worker: EmbeddingWorker | None = None
         if embedder is not None:
@@ -184,7 +184,7 @@ class RobotMemory:
         )
         if content and not text:
             raise InvalidRequestError("new_content", "holds only white space")
-        data = self._read_context(context) if context else None
+        data = incoming.context(context, self._config) if context else None
         if not text and data is None:
             raise InvalidRequestError(
                 "new_content", "is empty, and context too: nothing to change"
@@ -213,8 +213,8 @@ class RobotMemory:
         InvalidRequestError: a field has a value that cannot be used, or there is no time yet.
         StoreError: it could not be stored.
         """
-        data = self._read_context(context)
-        started = self._episodes.start(data, self._one_collection(collection))
+        data = incoming.context(context, self._config)
+        started = self._episodes.start(data, incoming.collection(collection, self._config))
         for episode in started.interrupted:
             self._has_ended(episode)
         return started
@@ -479,7 +479,7 @@ class RobotMemory:
         self.close()
 
     def _learn(self, experience: Experience) -> Learned:
-        new = self._checked(experience)
+        new = incoming.experience(experience, self._config, self._now())
         memory_id, created = self._store.add(new)
         if self._worker is not None:
             self._worker.wake()
@@ -545,96 +545,8 @@ class RobotMemory:
         with self._store.snapshot() as snapshot:
             return snapshot.memories(ids, self._config.decay_rate, time.time_ns())
 
-    def _reindex(self, progress: Callable[[int, int], None]) -> str:
+    def _reindex(self, progress: Progress) -> str:
         total = self._store.reindex(progress)
         if self._worker is not None:
             self._worker.retry()
         return f"reindexed {total} memories"
-
-    def _read_context(self, context: str | Mapping[str, Any]) -> dict[str, Any]:
-        limits = (self._config.max_context_bytes, self._config.max_context_depth)
-        return ctx.read_object("context", context, *limits)
-
-    def _one_collection(self, name: str) -> str:
-        name = checks.clean("collection", name) or self._config.collection
-        if name == EVERY_COLLECTION:
-            raise InvalidRequestError(
-                "collection", f"{EVERY_COLLECTION!r} means all of them; name one"
-            )
-        return name
-
-    def _checked(self, experience: Experience) -> NewMemory:
-        """Return an experience with its defaults filled in, or say which field is wrong."""
-        field = "description" if experience.type is MemoryType.PERCEPTION else "insight"
-        content = checks.clean(field, experience.content, self._config.max_content_bytes)
-        if not content:
-            raise InvalidRequestError(field, "is empty; write what was learned")
-        if not 0.0 <= experience.confidence <= 1.0:
-            raise InvalidRequestError(
-                "confidence", f"{experience.confidence} is not allowed; it must be from 0 to 1"
-            )
-        if experience.type is MemoryType.PERCEPTION and experience.perception_type is None:
-            raise InvalidRequestError("perception_type", "is missing")
-        collection = self._one_collection(experience.collection)
-        stamp = checks.time("stamp", experience.stamp or self._now())
-        if not stamp:
-            raise InvalidRequestError(
-                "stamp", "there is no ROS time yet (no /clock came); give a stamp, or wait"
-            )
-        pose = experience.pose
-        if pose is not None:
-            checks.frame("pose", pose.frame_id)
-            checks.finite("pose", (*pose.position, *pose.orientation))
-            checks.time("pose", pose.stamp)
-        return NewMemory(
-            uuid=checks.clean("uuid", experience.uuid),
-            type=experience.type,
-            perception_type=experience.perception_type,
-            content=content,
-            context=self._read_context(experience.context),
-            collection=collection,
-            session_id=checks.clean("session_id", experience.session_id),
-            confidence=float(experience.confidence),
-            stamp=stamp,
-            pose=pose,
-            expires=checks.time("expires", experience.expires),
-            now=time.time_ns(),
-        )
-
-
-class _Task:
-    """At most one long task in the background, with its progress."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.name = ""
-        self.done = 0
-        self.total = 0
-        self.result = ""
-
-    def start(self, name: str, work: Callable[[Callable[[int, int], None]], str]) -> str:
-        """Start a task, unless one is under way; return one sentence.
-
-        Raises
-        ------
-        InvalidRequestError: another task is under way.
-        """
-        with self._lock:
-            if self.name:
-                raise InvalidRequestError(name, f"a {self.name} is under way; wait for its end")
-            self.name, self.done, self.total = name, 0, 0
-        threading.Thread(
-            target=self._run, args=(name, work), name=f"robotmem-{name}", daemon=True
-        ).start()
-        return f"{name} started; progress is on ~/status"
-
-    def _run(self, name: str, work: Callable[[Callable[[int, int], None]], str]) -> None:
-        try:
-            self.result = work(self._progress)
-        except RobotMemoryError as error:
-            self.result = f"{name} failed: {error}"
-        finally:
-            self.name = ""
-
-    def _progress(self, done: int, total: int) -> None:
-        self.done, self.total = done, total
