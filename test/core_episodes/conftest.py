@@ -9,24 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ros_clock import Clock
 
 from robotmem_ros.core.config import Config
 from robotmem_ros.core.memory import RobotMemory
-
-SECOND = 1_000_000_000
-
-
-class Clock:
-    """ROS time that goes on by itself, a second with each look at it."""
-
-    def __init__(self, start: int = 1_000 * SECOND) -> None:
-        self.time = start
-        self.step = SECOND
-
-    def __call__(self) -> int:
-        time = self.time
-        self.time += self.step
-        return time
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import SECOND
 from episode_making import made
+from ros_clock import SECOND
 
 from robotmem_ros.core.errors import InvalidRequestError
 from robotmem_ros.core.memory import RobotMemory

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import apsw
 import pytest
-from conftest import SECOND, Clock
+from ros_clock import SECOND, Clock
 
 from robotmem_ros.core import trajectory
 from robotmem_ros.core.errors import InvalidRequestError, NotFoundError, StoreError

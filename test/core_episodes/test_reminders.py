@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from conftest import SECOND
 from episode_making import made
+from ros_clock import SECOND
 
 from robotmem_ros.core.errors import ConfigError
 from robotmem_ros.core.memory import RobotMemory
