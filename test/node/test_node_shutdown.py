@@ -163,6 +163,10 @@ for i in range(50):
     executor = SingleThreadedExecutor()
     node = RobotmemNode(parameter_overrides=[
         Parameter("db_path", value=sys.argv[1]), Parameter("embed_backend", value="none"),
+        Parameter("context_sources", value=["pose"]), Parameter("pose_source", value="pose"),
+        Parameter("pose.topic", value="pose"), Parameter("remind_radius", value=1.0),
+        Parameter("pose.type", value="geometry_msgs/msg/PoseStamped"),
+        Parameter("import_topics", value=["/other/memories", "/other/episodes"]),
     ])
     executor.add_node(node)
     node.autostart()
