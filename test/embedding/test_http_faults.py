@@ -13,7 +13,7 @@ import time
 import httpx
 import numpy as np
 import pytest
-from conftest import Clock, Opener, free_port, stored_vectors, wait_for
+from backends import Clock, Opener, free_port, stored_vectors, wait_for
 from ollama_server import POISON, OllamaServer, vector
 
 from robotmem_ros.core.config import Config

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import Opener, free_port, wait_for
+from backends import Opener, free_port, wait_for
 from hub_server import HubServer
 
 PROGRAM = """

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Opener, stored_vectors, wait_for
+from backends import Opener, stored_vectors, wait_for
 
 from robotmem_ros.core.config import Config
 from robotmem_ros.core.embedding.cooldown import Cooldown

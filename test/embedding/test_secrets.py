@@ -9,7 +9,7 @@ import logging
 import traceback
 
 import pytest
-from conftest import Opener, wait_for
+from backends import Opener, wait_for
 from ollama_server import OllamaServer
 
 from robotmem_ros.core.config import Config, settings_of

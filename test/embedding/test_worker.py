@@ -14,7 +14,7 @@ import threading
 import time
 
 import pytest
-from conftest import Opener, stored_vectors, wait_for
+from backends import Opener, stored_vectors, wait_for
 from ollama_server import OllamaServer
 
 from robotmem_ros.core.config import Config
