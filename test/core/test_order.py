@@ -47,7 +47,7 @@ def test_first_eligible_are_the_best_with_all_ties(
     )
     ranked = Order(ids, of_each, lambda wanted: wanted - 1, 0.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(order, "FEW", few)
+        patch.setattr(order, "CHECKED", few)
         found = ranked.first_eligible(None, n, Chosen(allowed, listed))  # type: ignore[arg-type]
     live = {
         number: key for number, key in zip(numbers, keys, strict=True) if number in allowed - gone

@@ -27,12 +27,12 @@ MODEL = "a model"
 
 WAYS: dict[str, dict[tuple[Any, str], int]] = {
     "as small stores are searched": {},
-    "by checking what ranks best": {(order, "FEW"): 0, (eligibility, "FEW"): 0},
-    "by checking or listing": {(order, "FEW"): 4, (eligibility, "FEW"): 4},
+    "by checking what ranks best": {(order, "CHECKED"): 0, (eligibility, "FEW"): 0},
+    "by checking or listing": {(order, "CHECKED"): 4, (eligibility, "FEW"): 4},
     "by one bit a dimension": {(vectors, "EXACT_LIMIT"): 0, (vectors, "_RESCORED"): 3},
     "without the commonest words": {(keywords, "MANY"): 0, (words, "FREQUENT"): 3},
     "as large stores are searched": {
-        (order, "FEW"): 3,
+        (order, "CHECKED"): 3,
         (eligibility, "FEW"): 3,
         (vectors, "EXACT_LIMIT"): 5,
         (vectors, "_RESCORED"): 3,
@@ -41,7 +41,7 @@ WAYS: dict[str, dict[tuple[Any, str], int]] = {
         (words, "MAX_POSTINGS"): 6,
     },
     "as the largest are": {
-        (order, "FEW"): 0,
+        (order, "CHECKED"): 0,
         (eligibility, "FEW"): 0,
         (vectors, "EXACT_LIMIT"): 0,
         (vectors, "_RESCORED"): 1,

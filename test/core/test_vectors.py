@@ -58,7 +58,7 @@ def test_exact_search_finds_the_nearest(
 ) -> None:
     monkeypatch.setattr(vectors, "EXACT_LIMIT", limit)
     monkeypatch.setattr(eligibility, "FEW", few)
-    monkeypatch.setattr(order, "FEW", few)
+    monkeypatch.setattr(order, "CHECKED", few)
     source = np.random.default_rng(1)
     many = (source.normal(size=(600, DIMENSION)) * 3).astype(np.float32)
     fill(store, many)

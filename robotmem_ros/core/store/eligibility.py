@@ -20,9 +20,10 @@ from robotmem_ros.core.filters import Conditions, Test
 from robotmem_ros.core.store import attributes, places
 from robotmem_ros.core.store.database import Connection
 
-FEW = 8_000
+FEW = 2_000
 """Up to this many memories are ranked one by one; above, the engines rank and check."""
 
+_COUNTED = 200_000  # of what an index yields, before the whole table is looked through
 _CONTEXT = "(SELECT context FROM texts WHERE memory_id = m.id)"
 _Sql = tuple[str, tuple[object, ...]]
 
@@ -35,11 +36,13 @@ class Eligibility:
     ----------
     ids: all of them, if they are known to be few; else None.
     clause, values: SQL condition on `memories AS m` that decides for one memory.
+    sources: what can list them.
     """
 
     ids: Sequence[int] | None
     clause: str
     values: tuple[object, ...]
+    sources: tuple[Source, ...] = ()
 
     def keep(self, connection: Connection, ids: Sequence[int]) -> list[int]:
         """Return those of some memories that are eligible, in the same order."""
@@ -60,10 +63,60 @@ class Eligibility:
         """Return all eligible memories, however many they are."""
         if self.ids is not None:
             return self.ids
+        source = _smallest(connection, self.sources, _COUNTED)
+        if source is not None:
+            return source.ids(connection, self)
         rows = connection.execute(
             f"SELECT m.id FROM memories AS m WHERE {self.clause}", self.values
         )
         return [row[0] for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A query, served by an index, that yields the ids of all eligible memories, and of others.
+
+    Attributes
+    ----------
+    sql, values: the query.
+    clause, clause_values: condition on `memories AS m` that is left to be decided.
+    is_whole: whether it yields those too whose context is not indexed.
+    """
+
+    sql: str
+    values: tuple[object, ...]
+    clause: str
+    clause_values: tuple[object, ...]
+    is_whole: bool
+
+    def count(self, connection: Connection, limit: int) -> int:
+        """Return how many memories the query yields, counted up to one above a limit."""
+        return int(
+            connection.execute(
+                f"SELECT count(*) FROM (SELECT 1 FROM ({self.sql}) LIMIT ?)",
+                (*self.values, limit + 1),
+            ).get
+        )
+
+    def ids(self, connection: Connection, eligible: Eligibility) -> list[int]:
+        """Return all eligible memories in ascending order."""
+        found = {
+            row[0]
+            for row in connection.execute(
+                f"SELECT m.id FROM ({self.sql}) AS s CROSS JOIN memories AS m ON m.id = s.id "
+                f"WHERE {self.clause}",
+                (*self.values, *self.clause_values),
+            )
+        }
+        if not self.is_whole:
+            found.update(
+                row[0]
+                for row in connection.execute(
+                    f"SELECT m.id FROM memories AS m WHERE NOT m.attributed AND {eligible.clause}",
+                    eligible.values,
+                )
+            )
+        return sorted(found)
 
 
 def plan(connection: Connection, conditions: Conditions) -> Eligibility:
@@ -73,34 +126,27 @@ def plan(connection: Connection, conditions: Conditions) -> Eligibility:
     """
     connection.conditions = conditions
     clause, values = _clause(connection, conditions)
-    best: tuple[int, _Sql, Test | None] | None = None
+    sources = []
     for (sql, bound), test in _sources(connection, conditions):
-        limit = FEW if best is None else best[0]
-        count = connection.execute(
-            f"SELECT count(*) FROM (SELECT 1 FROM ({sql}) LIMIT ?)", (*bound, limit + 1)
-        ).get
+        # What the index has decided need not be decided again, but for contexts it does not hold.
+        rest = _clause(connection, conditions, decided=test)
+        is_whole = test is None and conditions.place is None
+        sources.append(Source(sql, bound, *rest, is_whole))
+    eligible = Eligibility(None, clause, values, tuple(sources))
+    source = _smallest(connection, sources, FEW)
+    if source is None:
+        return eligible
+    return dataclasses.replace(eligible, ids=source.ids(connection, eligible))
+
+
+def _smallest(connection: Connection, sources: Sequence[Source], limit: int) -> Source | None:
+    """Return the source that yields the fewest memories, if they are not above a limit."""
+    best: Source | None = None
+    for source in sources:
+        count = source.count(connection, limit)
         if count <= limit:
-            best = (count, (sql, bound), test)
-    if best is None:
-        return Eligibility(None, clause, values)
-    _, (sql, bound), test = best
-    # What the index has decided need not be decided again, but for contexts it does not hold.
-    rest, rest_values = _clause(connection, conditions, decided=test)
-    ids = {
-        row[0]
-        for row in connection.execute(
-            f"SELECT m.id FROM ({sql}) AS s CROSS JOIN memories AS m ON m.id = s.id WHERE {rest}",
-            (*bound, *rest_values),
-        )
-    }
-    if test is not None or conditions.place is not None:
-        ids.update(
-            row[0]
-            for row in connection.execute(
-                f"SELECT m.id FROM memories AS m WHERE NOT m.attributed AND {clause}", values
-            )
-        )
-    return Eligibility(sorted(ids), clause, values)
+            best, limit = source, count
+    return best
 
 
 def unplanned(connection: Connection, conditions: Conditions) -> Eligibility:

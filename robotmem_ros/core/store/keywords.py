@@ -30,7 +30,6 @@ MANY = 20_000
 
 _K1, _B = 1.2, 0.75  # of BM25, as FTS5 has them
 _LEAST_IDF = 1e-6  # what FTS5 gives a word that stands in half of all documents or more
-_ROUNDING = 1e-9
 
 
 def add(connection: apsw.Connection, memory_id: int, content: str, context: Context) -> None:
@@ -125,7 +124,7 @@ class Ranker:
         def positions(numbers: Ids) -> Ids:
             return np.searchsorted(held, numbers)
 
-        order = Order(held, -self._scores[held], positions, _ROUNDING)
+        order = Order(held, -self._scores[held], positions, rounding=0.0)
         found = self.scores(order.first_eligible(self._connection, k, eligible))
         return sorted(found.items(), key=lambda item: (-item[1], item[0]))[:k]
 

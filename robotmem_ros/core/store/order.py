@@ -11,10 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from robotmem_ros.core.store.database import Connection
-from robotmem_ros.core.store.eligibility import FEW, Eligibility
+from robotmem_ros.core.store.eligibility import Eligibility
 
 Ids = npt.NDArray[np.int64]
 Keys = npt.NDArray[Any]
+
+CHECKED = 10_000
+"""After so many memories were checked in vain, all eligible ones are listed."""
 
 
 class Order:
@@ -25,7 +28,8 @@ class Order:
     ids: the memories; 0 marks one that is gone.
     keys: of each; infinity for one that is gone.
     positions: finds memories in ids; what it returns may be out of range for those not there.
-    rounding: difference of keys up to which two memories count as tied.
+    rounding: difference of keys up to which two memories count as tied; with 0 those that are tied
+        keep the order of ids.
     """
 
     def __init__(
@@ -39,7 +43,7 @@ class Order:
     def first_eligible(
         self, connection: Connection, n: int, eligible: Eligibility
     ) -> Sequence[int]:
-        """Return the first n eligible memories, and those tied with the last of them."""
+        """Return at least the first n eligible memories, and with a rounding all those tied."""
         if eligible.ids is not None:
             return self._first_of(n, eligible.ids)
         found: list[int] = []
@@ -49,9 +53,9 @@ class Order:
             passed += len(batch)
             if len(found) >= n:
                 last = self._keys[self._positions(np.array([found[n - 1]], np.int64))[0]]
-                if end > last + self._rounding:
+                if not self._rounding or end > last + self._rounding:
                     break
-            if passed > FEW:  # few of the best are eligible: find out who is
+            if passed > CHECKED:  # few of the best are eligible: find out who is
                 return self._first_of(n, eligible.all_ids(connection))
         return found
 
@@ -69,17 +73,27 @@ class Order:
     def _batches(self, size: int) -> Iterator[tuple[list[int], float]]:
         """Yield ever larger batches of memories, best first, each with its greatest key."""
         keys = self._keys
-        rows = np.argpartition(keys, size - 1) if len(keys) > size else np.arange(len(keys))
-        rows[:size] = rows[:size][np.argsort(keys[rows[:size]], kind="stable")]
+        rows = np.arange(len(keys))
+        if len(keys) > size:
+            last = np.partition(keys, size - 1)[size - 1]
+            less, tied = np.flatnonzero(keys < last), np.flatnonzero(keys == last)
+            first = np.concatenate([less, tied[: size - len(less)]])
+            yield self._batch(first)
+            rest = np.ones(len(keys), np.bool_)
+            rest[first] = False
+            rows = np.flatnonzero(rest)
+            size *= 2
+        rows = rows[np.argsort(keys[rows], kind="stable")]
         start = 0
         while start < len(rows):
-            batch = rows[start : start + size]
-            live = batch[self._ids[batch] > 0]
-            yield [int(number) for number in self._ids[live]], float(keys[batch[-1]])
-            if start == 0:  # the first batch did not do: now sort the others, and only those
-                rows[size:] = rows[size:][np.argsort(keys[rows[size:]], kind="stable")]
-            start += len(batch)
+            yield self._batch(rows[start : start + size])
+            start += size
             size *= 2
+
+    def _batch(self, rows: Ids) -> tuple[list[int], float]:
+        rows = rows[np.argsort(self._keys[rows], kind="stable")]
+        live = rows[self._ids[rows] > 0]
+        return [int(number) for number in self._ids[live]], float(self._keys[rows[-1]])
 
 
 def grown(array: npt.NDArray[Any], length: int, fill: int = 0) -> npt.NDArray[Any]:
