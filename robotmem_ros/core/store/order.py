@@ -72,23 +72,17 @@ class Order:
 
     def _batches(self, size: int) -> Iterator[tuple[list[int], float]]:
         """Yield ever larger batches of memories, best first, each with its greatest key."""
-        keys = self._keys
-        rows = np.arange(len(keys))
-        if len(keys) > size:
+        rows = np.arange(len(self._keys))
+        while len(rows) > size:
+            keys = self._keys[rows]
             last = np.partition(keys, size - 1)[size - 1]
-            less, tied = np.flatnonzero(keys < last), np.flatnonzero(keys == last)
-            first = np.concatenate([less, tied[: size - len(less)]])
-            yield self._batch(first)
-            rest = np.ones(len(keys), np.bool_)
-            rest[first] = False
-            rows = np.flatnonzero(rest)
-            size *= 2
-        rows = rows[np.argsort(keys[rows], kind="stable")]
-        start = 0
-        while start < len(rows):
-            yield self._batch(rows[start : start + size])
-            start += size
-            size *= 2
+            chosen = keys < last
+            chosen[np.flatnonzero(keys == last)[: size - np.count_nonzero(chosen)]] = True
+            yield self._batch(rows[chosen])
+            rows = rows[~chosen]
+            size *= 3
+        if len(rows):
+            yield self._batch(rows)
 
     def _batch(self, rows: Ids) -> tuple[list[int], float]:
         rows = rows[np.argsort(self._keys[rows], kind="stable")]
