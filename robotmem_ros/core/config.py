@@ -14,6 +14,7 @@ import typing
 from dataclasses import dataclass
 from typing import Any, cast
 
+from robotmem_ros.core.checks import MAX_NAME
 from robotmem_ros.core.errors import ConfigError
 from robotmem_ros.core.model import Fusion
 
@@ -261,10 +262,14 @@ class Config:
     def __post_init__(self) -> None:
         for item in settings_of(Config):
             object.__setattr__(self, item.name, item.check(getattr(self, item.name)))
-        if not self.collection.strip() or self.collection == "*":
+        if (
+            not self.collection.strip()
+            or self.collection == "*"
+            or len(self.collection.encode("utf-8", "replace")) > MAX_NAME
+        ):
             raise ConfigError(
-                f"parameter collection: {self.collection!r} is not allowed; "
-                "it must be a name that is not empty and not *"
+                f"parameter collection: {self.collection!r} is not allowed; it must be a name "
+                f"that is not empty and not *, of at most {MAX_NAME} bytes"
             )
         if not self.db_path.strip():
             raise ConfigError(

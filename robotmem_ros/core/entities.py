@@ -28,9 +28,8 @@ _CONTEXT_KEYS = {
     "params": ("object", "place", "location"),
 }
 _QUOTED = re.compile(r"[\"“”「『《](.{2,60}?)[\"“”」』》]|(?<!\w)'([^']{2,60})'(?!\w)")
-_CODE = re.compile(
-    r"\b(?=[A-Za-z0-9._/-]*\d)(?=[A-Za-z0-9._/-]*[A-Za-z])[A-Za-z0-9]+(?:[._/-][A-Za-z0-9]+)*\b"
-)
+# Each pattern must be linear in the length of any text: no look-ahead over a whole run.
+_CODE = re.compile(r"(?<![A-Za-z0-9._/-])[A-Za-z0-9]+(?:[._/-][A-Za-z0-9]+)*")
 _SNAKE = re.compile(r"\b[A-Za-z]+(?:_[A-Za-z0-9]+)+\b")
 _QUANTITY = re.compile(
     r"(?<![A-Za-z0-9_.])(\d+(?:\.\d+)?) ?"
@@ -76,7 +75,11 @@ def _context_names(context: Mapping[str, Json]) -> Iterator[str]:
 def _text_names(text: str) -> Iterator[str]:
     for match in _QUOTED.finditer(text):
         yield match.group(1) or match.group(2)
-    for pattern in (_CODE, _SNAKE, _CAPITALISED):
+    for match in _CODE.finditer(text):
+        code = match.group()[:_MAX_LENGTH]
+        if re.search("[A-Za-z]", code) and re.search("[0-9]", code):
+            yield code
+    for pattern in (_SNAKE, _CAPITALISED):
         for match in pattern.finditer(text):
             yield match.group()
     for match in _QUANTITY.finditer(text):

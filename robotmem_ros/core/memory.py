@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import math
@@ -85,6 +86,8 @@ class RobotMemory:
         self._touches = Touches(self._store)
         self._task = BackgroundTask()
         self._closed = threading.Event()
+        self._store.was_mended = self._store.unindexed() > 0
+        self._mend()
         self._worker: EmbeddingWorker | None = None
         if embedder is not None:
             self._worker = EmbeddingWorker(self._store, embedder, config.embed_timeout)
@@ -481,6 +484,7 @@ class RobotMemory:
     def _learn(self, experience: Experience) -> Learned:
         new = incoming.experience(experience, self._config, self._now())
         memory_id, created = self._store.add(new)
+        self._mend()
         if self._worker is not None:
             self._worker.wake()
         memory = self._memories([memory_id])[memory_id]
@@ -519,7 +523,7 @@ class RobotMemory:
             details = ranking.details.get(memory_id, {})
             if details:
                 details["confidence"] = memories[memory_id].confidence
-                details["distance"] = None if math.isnan(distance) else distance
+                details["distance"] = distance if math.isfinite(distance) else None
             recalled.append(Recalled(memories[memory_id], score, distance, details))
         self._touches.add(ranking.ids, returned=True)
         milliseconds = (time.perf_counter() - start) * 1e3
@@ -550,3 +554,13 @@ class RobotMemory:
         if self._worker is not None:
             self._worker.retry()
         return f"reindexed {total} memories"
+
+    def _index_waiting(self, progress: Progress) -> str:
+        return f"reindexed {self._store.index_waiting(progress)} memories"
+
+    def _mend(self) -> None:
+        """Index in the background what a broken index or an interrupted reindex has left."""
+        if self._store.was_mended:
+            with contextlib.suppress(InvalidRequestError):  # the task under way comes first
+                self._task.start("reindex", self._index_waiting)
+                self._store.was_mended = False

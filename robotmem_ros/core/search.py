@@ -21,7 +21,7 @@ from robotmem_ros.core.ranking import Evidence, Fused
 from robotmem_ros.core.store import EngineFailure, Snapshot
 from robotmem_ros.core.store.eligibility import Eligibility
 from robotmem_ros.core.store.vectors import Vector
-from robotmem_ros.core.text import query_terms
+from robotmem_ros.core.text import MAX_QUERY_TERMS, query_terms
 
 MAX_RESULTS = 100
 
@@ -100,7 +100,7 @@ def check(query: Query, config: Config, ros_time: int, wall_time: int) -> Reques
         text=text,
         n=min(MAX_RESULTS, max(1, query.n)),
         conditions=conditions,
-        fusion=query.fusion or Fusion(config.fusion),
+        fusion=Fusion(query.fusion or config.fusion),
         explain=query.explain,
         exact=bool(query.exact),
         note="" if 1 <= query.n <= MAX_RESULTS else f"n: {query.n} was held to 1..{MAX_RESULTS}",
@@ -110,9 +110,15 @@ def check(query: Query, config: Config, ros_time: int, wall_time: int) -> Reques
 def note(snapshot: Snapshot, request: Request, found: int) -> str:
     """Return what the caller may not expect of an answer, or ""."""
     notes = [request.note] if request.note else []
-    collection = request.conditions.collection
+    if not request.is_replay and len(query_terms(request.text, MAX_QUERY_TERMS + 1)) > (
+        MAX_QUERY_TERMS
+    ):
+        notes.append(f"query: only its first {MAX_QUERY_TERMS} words were looked up")
+    collection, session = request.conditions.collection, request.conditions.session_id
     if not found and collection is not None and not snapshot.has_collection(collection):
         notes.append(f"collection: {collection!r} holds no memory")
+    elif not found and session is not None and not snapshot.has_session(session):
+        notes.append(f"session_id: {session!r} is not known")
     return "; ".join(notes)
 
 

@@ -40,7 +40,14 @@ _KATAKANA = "\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
 _HANGUL = "\uac00-\ud7af\u1100-\u11ff\u3131-\u318e"
 _SPACELESS = "\u0e01-\u0e4e\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
 _NGRAM = _HIRAGANA + _KATAKANA + _HANGUL + _SPACELESS
-_EMOJI = "\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u2190-\u21ff"
+_EMOJI = (  # and signs, such as those of currencies and of mathematics
+    "\U0001f000-\U0001faff\u2190-\u23ff\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff"
+    "\u00a7\u00a9\u00ae\u20a0-\u20cf\u3030\u303d"
+)
+_UNDECOMPOSED = str.maketrans(
+    {"ł": "l", "đ": "d", "ø": "o", "ħ": "h", "ı": "i", "ð": "d", "æ": "ae", "œ": "oe", "þ": "th"}
+)
+_MARKS = re.compile("(?<=[a-z])[\u0300-\u036f]+")
 
 _PIECE = re.compile(
     rf"(?P<han>[{_HAN}]+)"
@@ -85,7 +92,7 @@ def fold(text: str) -> str:
     for char in unicodedata.normalize("NFKC", text):
         base = unicodedata.normalize("NFD", char)[0]
         folded.append(base if base.isascii() else char)
-    return "".join(folded)
+    return _MARKS.sub("", "".join(folded)).translate(_UNDECOMPOSED)
 
 
 def index_tokens(text: str) -> list[str]:
@@ -93,8 +100,8 @@ def index_tokens(text: str) -> list[str]:
     return list(_tokens(text, _index_han, _index_ngrams))
 
 
-def query_terms(text: str) -> list[str]:
-    """Return the distinct words a query looks for, at most MAX_QUERY_TERMS, in order.
+def query_terms(text: str, most: int = MAX_QUERY_TERMS) -> list[str]:
+    """Return the distinct words a query looks for, so many at most, in order.
 
     Function words ("what", "the", 的, 吗) and single letters are dropped; when nothing else is
     left, the function words stay. Empty when the text holds no word at all.
@@ -105,7 +112,7 @@ def query_terms(text: str) -> list[str]:
         if not (len(token) == 1 and token.isascii() and token.isalpha())
     ]
     content = [term for term in terms if term not in _STOP_STEMS]
-    return (content or terms)[:MAX_QUERY_TERMS]
+    return (content or terms)[:most]
 
 
 def _tokens(text: str, han: _Cutter, ngrams: _Cutter) -> Iterator[str]:

@@ -110,8 +110,12 @@ class ReferenceMemory:
 
     def learn(self, entry: Entry) -> tuple[int, bool]:
         for known in self.entries:
-            if known.identity == entry.identity and not known.superseded:
+            alive = known.expires == 0 or known.expires > entry.stamp
+            if known.identity == entry.identity and not known.superseded and alive:
                 known.last_access = max(known.last_access, entry.last_access)
+                known.confidence = max(known.confidence, entry.confidence)
+                never = known.expires == 0 or entry.expires == 0
+                known.expires = 0 if never else max(known.expires, entry.expires)
                 return known.id, False
         self._last_id += 1
         self.entries.append(replace(entry, id=self._last_id))

@@ -17,7 +17,8 @@ from robotmem_ros.core.config import Config
 from robotmem_ros.core.errors import RobotMemoryError, SearchError, StoreError
 from robotmem_ros.core.memory import RobotMemory
 from robotmem_ros.core.model import Experience, Fusion, Mode, Near, Pose, Query
-from robotmem_ros.core.store import Store
+from robotmem_ros.core.store import Store, schema
+from robotmem_ros.core.store import store as store_module
 
 VECTOR = np.array([1, 0, 0, 0], np.float32)
 CONTEXT = {"task": {"name": "grasp"}, "spatial": {"p": [1, 2, 3]}}
@@ -184,10 +185,13 @@ def test_a_log_made_anew_is_followed(store: Store, log: str) -> None:
 def test_update_and_forget_mend_a_broken_index_too(store: Store) -> None:
     drop(store.path, "documents")
     store.update(1, "reworded", None, 1)
+    assert store.was_mended
+    assert store.index_waiting(lambda done, total: None) == 4
     with store.snapshot() as snapshot:
         assert dict(snapshot.by_keywords(["reword"], 9, snapshot.eligible(EVERYTHING)))
     drop(store.path, "attributes")
     store.forget(2, "", 1)
+    store.index_waiting(lambda done, total: None)
     assert sorted(recall(store, context_filter={"task.name": "grasp"}).ids) == [1, 3, 4, 5]
 
 
@@ -205,3 +209,75 @@ def test_the_face_reports_and_mends(memory: RobotMemory, db_path: str) -> None:
     status = memory.status()
     assert (status.task_result, status.keyword_reason) == ("reindexed 1 memories", "")
     assert memory.recall(Query("cup")).mode is Mode.BM25_ONLY
+
+
+def test_nobody_waits_for_a_reindex_and_filters_hold_meanwhile(store: Store) -> None:
+    learned: list[int] = []
+
+    def progress(done: int, total: int) -> None:
+        learned.append(store.add(new(f"learned at {done}"))[0])  # would wait for ever if locked
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store_module, "_INDEXED_AT_ONCE", 1)
+        assert store.reindex(progress) == 5
+    assert len(learned) == 5
+    with store.snapshot() as snapshot:
+        found = snapshot.by_keywords(["learn"], 9, snapshot.eligible(EVERYTHING))
+    assert sorted(number for number, _ in found) == sorted(learned)
+
+
+def test_filters_hold_for_memories_that_are_not_indexed_yet(store: Store) -> None:
+    with store._database.write() as connection:
+        schema.renew_indexes(connection)
+    for fields in (
+        {"context_filter": {"task.name": "grasp"}},
+        {"spatial_sort": {"field": "spatial.p", "target": [1, 2, 3], "max_distance": 1}},
+        {"near": Near("map", (0, 0, 0), 100.0)},
+    ):
+        assert sorted(recall(store, n=10, **fields).ids) == [1, 2, 3, 4, 5]
+    with store.snapshot() as snapshot:
+        assert "5 memories to go" in snapshot.keyword_problem()
+
+
+def test_an_interrupted_reindex_goes_on_at_the_next_start(
+    memory: RobotMemory, db_path: str
+) -> None:
+    memory.learn(Experience("grasp the cup"))
+    memory.close()
+    store = Store(db_path)
+    with store._database.write() as connection:
+        schema.renew_indexes(connection)
+    store.close()
+    with RobotMemory(Config(db_path=db_path, embed_backend="none")) as again:
+        deadline = time.monotonic() + 10
+        while again.status().keyword_reason:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert len(again.recall(Query("cup")).memories) == 1
+
+
+@pytest.mark.parametrize(
+    "damage", ["DELETE FROM keywords_data", "DROP TABLE keywords_data", "DELETE FROM corpus"]
+)
+def test_a_damaged_keyword_index_leaves_the_vectors_and_loses_no_learn(
+    store: Store, damage: str
+) -> None:
+    with sql(store.path) as connection:
+        connection.execute(damage)
+    assert recall(store).mode is Mode.VEC_ONLY
+    number, created = store.add(new("grasp a cup late"))
+    assert created
+    store.index_waiting(lambda done, total: None)
+    store.reindex(lambda done, total: None)
+    with store.snapshot() as snapshot:
+        assert dict(snapshot.by_keywords(["late"], 9, snapshot.eligible(EVERYTHING)))
+        assert number in snapshot.memories([number])
+
+
+@pytest.mark.parametrize("blob", ["x'00'", "zeroblob(8)", "zeroblob(4000)"])
+def test_a_damaged_vector_is_left_out(store: Store, blob: str) -> None:
+    with sql(store.path) as connection:
+        connection.execute(f"UPDATE vectors SET vector = {blob} WHERE memory_id = 1")
+    found = recall(store, n=10)
+    assert set(found.ids) >= {2, 3, 4, 5}
+    assert all(0.0 <= score <= 1.0 for score in found.scores)

@@ -129,3 +129,20 @@ def test_where_and_when_a_value_was_sensed_makes_no_second_memory(memory: RobotM
     assert again.status is LearnStatus.DUPLICATE
     assert again.memory.id == first.memory.id
     assert moved.status is LearnStatus.CREATED
+
+
+def test_an_expired_memory_is_no_twin(memory: RobotMemory) -> None:
+    memory.learn(Experience("valve 7 sticks", stamp=5, expires=10))
+    again = memory.learn(Experience("valve 7 sticks", stamp=20))
+    assert again.status is LearnStatus.CREATED
+    assert [item.memory.id for item in memory.recall(Query("valve")).memories] == [again.memory.id]
+
+
+def test_a_twin_renews_confidence_and_expiry(memory: RobotMemory) -> None:
+    memory.learn(Experience("pump 8 leaks", stamp=5, confidence=0.1, expires=2**62))
+    again = memory.learn(Experience("pump 8 leaks", stamp=6, confidence=0.95))
+    assert again.status is LearnStatus.DUPLICATE
+    assert (again.memory.stored_confidence, again.memory.expires) == (0.95, 0)
+    assert memory.recall(Query("pump")).memories
+    less = memory.learn(Experience("pump 8 leaks", stamp=7, confidence=0.2, expires=9))
+    assert (less.memory.stored_confidence, less.memory.expires) == (0.95, 0)

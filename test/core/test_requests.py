@@ -21,6 +21,7 @@ from robotmem_ros.core.memory import MAX_GET, RobotMemory
 from robotmem_ros.core.model import (
     EVERY_COLLECTION,
     Experience,
+    Fusion,
     MemoryType,
     Mode,
     Near,
@@ -442,3 +443,54 @@ def test_a_collection_that_holds_nothing_is_named(memory: RobotMemory) -> None:
     memory.learn(Experience("the cup is hot"))
     assert "'elsewhere'" in memory.recall(Query("cup", collection="elsewhere")).note
     assert not memory.recall(Query("quokka")).note
+
+
+def test_words_that_were_not_looked_up_are_said(memory: RobotMemory) -> None:
+    memory.learn(Experience("the cup is hot"))
+    words = " ".join(f"w{i}" for i in range(70))
+    assert "first 64 words" in memory.recall(Query(words)).note
+    assert not memory.recall(Query("cup " + " ".join(f"w{i}" for i in range(20)))).note
+
+
+def test_a_session_that_is_not_known_is_named(memory: RobotMemory) -> None:
+    memory.learn(Experience("the cup is hot", session_id="s1"))
+    assert "'s2'" in memory.recall(Query("cup", session_id="s2")).note
+
+
+@pytest.mark.parametrize(
+    "unit", ["1.", "a-", "1a", "A", "Aa ", "a_", '"a', "1 ", "中", "'a", "9", "N·", "A1_", "-."]
+)
+def test_no_text_takes_longer_than_its_length(memory: RobotMemory, unit: str) -> None:
+    """Quadratic work would run for minutes here."""
+    text = unit * (99_000 // len(unit.encode()))
+    memory.learn(Experience(text))
+    memory.recall(Query(text[:50_000], fusion=Fusion.ADAPTIVE))
+
+
+@pytest.mark.parametrize(
+    "text", ["⏰", "∑", "€", "§", "√", "∞", "⌚", "Łódź", "đường", "İstanbul"]
+)
+def test_signs_and_special_letters_are_found(memory: RobotMemory, text: str) -> None:
+    memory.learn(Experience(f"marker {text} end"))
+    assert memory.recall(Query(text)).memories
+    plain = {"Łódź": "lodz", "đường": "duong", "İstanbul": "istanbul"}.get(text, text)
+    assert memory.recall(Query(plain)).memories
+
+
+def test_distances_beyond_all_numbers_do_no_harm(memory: RobotMemory) -> None:
+    memory.learn(Experience("far", pose=Pose("map", (1e308, 0, 0))))
+    result = memory.recall(Query("far", near=Near("map", (-1e308, 0, 0)), explain=True))
+    assert len(result.memories) == 1
+    json.dumps(result.memories[0].details, allow_nan=False)
+
+
+def test_many_paths_times_many_values_is_a_legal_filter(memory: RobotMemory) -> None:
+    for i in range(8):
+        value: Any = 7
+        for bit in range(3):
+            value = [value] if i >> bit & 1 else {"0": value}
+        memory.learn(Experience(f"nested {i}", context={"a": value}))
+    result = memory.recall(
+        Query("nested", n=20, context_filter={"a.0.0.0": {"$in": list(range(64))}})
+    )
+    assert len(result.memories) == 8

@@ -162,3 +162,9 @@ def test_runs_hold_every_text_once_and_are_small() -> None:
     for run in runs:
         assert len(run) * min(max(len(texts[i].encode()) for i in run), 2048) <= 8192
     assert len(_runs(["a short sentence about a mug"] * 32)) == 1
+
+
+@pytest.mark.parametrize("number", [3e38, 1e-40, 1e-20, 1e15])
+def test_a_vector_whose_length_cannot_be_measured_is_refused(number: float) -> None:
+    with pytest.raises(EmbeddingError):
+        checked([number] * 4, 4, "onnx_dim")

@@ -78,6 +78,10 @@ class Embedder(Protocol):
         """Release what it holds; idempotent."""
 
 
+_LEAST_LENGTH, _GREATEST_LENGTH = 1e-12, 1e12
+"""Of a vector; beyond, its cosine cannot be computed in single precision."""
+
+
 def checked(vector: object, dim: int, setting: str) -> Vector:
     """Return a vector that may be stored: finite numbers, not all zero, dim of them.
 
@@ -103,6 +107,7 @@ def checked(vector: object, dim: int, setting: str) -> Vector:
         )
     with np.errstate(over="ignore"):  # what is too great becomes infinite, and is refused
         array = array.astype(np.float32)
-    if not np.isfinite(array).all() or not array.any():
+    length = float(np.linalg.norm(array.astype(np.float64)))
+    if not _LEAST_LENGTH <= length <= _GREATEST_LENGTH:  # never true of NaN
         raise EmbeddingError("the model made a vector that is zero or not finite")
     return array

@@ -10,6 +10,7 @@ once, and synchronous=FULL puts every commit on disk before it is answered.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import pathlib
 import threading
@@ -174,6 +175,10 @@ def translated_errors(path: str) -> Iterator[None]:
     try:
         yield
     except (apsw.NotADBError, apsw.CorruptError) as error:
+        if getattr(error, "extendedresult", 0) == apsw.SQLITE_CORRUPT_VTAB:
+            raise BrokenIndexError(
+                f"an index of {path} is broken ({error}); call ~/reindex"
+            ) from error
         raise StoreError(
             f"{path} is damaged or not an SQLite database ({error}); it was left as it is. "
             "Restore a backup, or name another db_path"
@@ -187,7 +192,7 @@ def translated_errors(path: str) -> Iterator[None]:
             f"{path} was held by another process for {_BUSY_TIMEOUT_MS / 1000:g} s; "
             "nothing was stored"
         ) from error
-    except apsw.SQLError as error:
+    except (apsw.SQLError, apsw.ConstraintError) as error:
         raise BrokenIndexError(
             f"an index of {path} is broken ({error}); call ~/reindex"
         ) from error
@@ -200,6 +205,8 @@ def _make_file(path: str) -> None:
     allowed = "it must be a file in a folder that can be written"
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise OSError(errno.EINVAL, "it is there and no regular file")
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
         reason = error.strerror or str(error)

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import apsw
+
 from robotmem_ros.core import filters
 from robotmem_ros.core.filters import Conditions, Test
 from robotmem_ros.core.store import attributes, places
@@ -23,6 +25,7 @@ from robotmem_ros.core.store.database import Connection
 FEW = 2_000
 """Up to this many memories are ranked one by one; above, the engines rank and check."""
 
+_MAX_SELECTS = 100  # SQLite takes 500 in one query
 _COUNTED = 200_000  # of what an index yields, before the whole table is looked through
 _CONTEXT = "(SELECT context FROM texts WHERE memory_id = m.id)"
 _Sql = tuple[str, tuple[object, ...]]
@@ -143,7 +146,10 @@ def _smallest(connection: Connection, sources: Sequence[Source], limit: int) -> 
     """Return the source that yields the fewest memories, if they are not above a limit."""
     best: Source | None = None
     for source in sources:
-        count = source.count(connection, limit)
+        try:
+            count = source.count(connection, limit)
+        except apsw.SQLError:  # its index is broken: another one, or the whole table, will do
+            continue
         if count <= limit:
             best, limit = source, count
     return best
@@ -311,7 +317,10 @@ def _attribute_source(connection: Connection, test: Test) -> _Sql | None:
         return None
     selects: list[str] = []
     values: list[object] = []
-    for path in attributes.path_ids(connection, test.path):
+    paths = attributes.path_ids(connection, test.path)
+    if len(paths) * len(ranges) > _MAX_SELECTS:
+        return None
+    for path in paths:
         for item in ranges:
             sql, bound = _in_ranges([item])
             selects.append(

@@ -73,7 +73,8 @@ def problem(connection: apsw.Connection) -> str:
         _probe(connection)
     except apsw.SQLError as error:
         return f"the keyword index is broken ({error}); call ~/reindex"
-    return ""
+    waiting = connection.execute("SELECT count(*) FROM unindexed").get
+    return f"the index is being made anew: {waiting} memories to go" if waiting else ""
 
 
 class Ranker:
@@ -89,9 +90,7 @@ class Ranker:
         self._connection = connection
         self._copy = copy
         self._terms = terms
-        self._documents, self._tokens = connection.execute(
-            "SELECT documents, tokens FROM corpus"
-        ).get
+        self._documents, self._tokens = _corpus(connection)
         self._skips_common = self._documents > MANY and not exact
         self._weigh()
 
@@ -146,6 +145,14 @@ def _idf(documents: int, count: int) -> float:
     """Return the inverse document frequency of a word that stands in so many documents."""
     idf = math.log((documents - count + 0.5) / (count + 0.5)) if documents > count else 0.0
     return idf if idf > 0 else _LEAST_IDF
+
+
+def _corpus(connection: apsw.Connection) -> tuple[int, int]:
+    """Return the numbers of documents and of words in all."""
+    found = connection.execute("SELECT documents, tokens FROM corpus").get
+    if found is None or isinstance(found, list):
+        raise apsw.SQLError("the counts of documents and words are lost")
+    return int(found[0]), int(found[1])
 
 
 def _probe(connection: apsw.Connection) -> None:

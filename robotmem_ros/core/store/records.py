@@ -7,15 +7,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from robotmem_ros.core import context as ctx
 from robotmem_ros.core import entities
 from robotmem_ros.core.errors import NotFoundError
 from robotmem_ros.core.model import Context, Memory, MemoryType, PerceptionType, Pose
-from robotmem_ros.core.store import attributes, keywords, places, rows, schema, vectors
+from robotmem_ros.core.store import attributes, keywords, places, rows, vectors
 from robotmem_ros.core.store.database import Connection
 
 
@@ -140,25 +138,20 @@ def remove(connection: Connection, memory_id: int, reason: str, now: int) -> Non
     connection.execute("INSERT INTO forgotten VALUES (?, ?, ?)", (old.uuid, reason, now))
 
 
-def reindex(connection: Connection, progress: Callable[[int, int], None]) -> int:
-    """Make all indexes anew from the memories; return the number of memories."""
-    schema.renew_indexes(connection)
-    total = int(connection.execute("SELECT count(*) FROM memories").get)
-    done = 0
-    last: Any = 0
-    while batch := connection.execute(
-        f"SELECT {rows.COLUMNS} FROM memories AS m {rows.JOINS} WHERE m.id > ? "
-        "ORDER BY m.id LIMIT 500",
-        (last,),
-    ).fetchall():
-        for memory in map(rows.memory, batch):
-            attributed = _index(connection, memory.id, memory)
-            connection.execute(
-                "UPDATE memories SET attributed = ? WHERE id = ?", (attributed, memory.id)
-            )
-        done, last = done + len(batch), batch[-1][0]
-        progress(done, total)
-    return total
+def index_some(connection: Connection, limit: int) -> int:
+    """Put some of the memories that wait for it into the indexes; return how many."""
+    batch = connection.execute(
+        f"SELECT {rows.COLUMNS} FROM unindexed AS u JOIN memories AS m ON m.id = u.memory_id "
+        f"{rows.JOINS} ORDER BY u.memory_id LIMIT ?",
+        (limit,),
+    ).fetchall()
+    for memory in map(rows.memory, batch):
+        attributed = _index(connection, memory.id, memory)
+        connection.execute(
+            "UPDATE memories SET attributed = ? WHERE id = ?", (attributed, memory.id)
+        )
+        connection.execute("DELETE FROM unindexed WHERE memory_id = ?", (memory.id,))
+    return len(batch)
 
 
 def one(connection: Connection, memory_id: int) -> Memory:
@@ -222,7 +215,15 @@ def _index(connection: Connection, memory_id: int, memory: NewMemory | Memory) -
 
 def _unindex(connection: Connection, memory: Memory) -> None:
     """Take a memory out of all indexes but that of vectors."""
+    connection.execute("DELETE FROM unindexed WHERE memory_id = ?", (memory.id,))
     keywords.remove(connection, memory.id)
-    connection.execute("DELETE FROM memory_entities WHERE memory_id = ?", (memory.id,))
+    names = connection.execute(
+        "DELETE FROM memory_entities WHERE memory_id = ? RETURNING entity_id", (memory.id,)
+    ).fetchall()
+    connection.executemany(
+        "DELETE FROM entities WHERE id = ?1 "
+        "AND NOT EXISTS (SELECT 1 FROM memory_entities WHERE entity_id = ?1)",
+        names,
+    )
     attributes.remove(connection, memory.id)
     places.remove(connection, memory.id, memory.pose, memory.context)

@@ -105,6 +105,11 @@ CREATE TRIGGER memories_superseded_changed AFTER UPDATE OF superseded_by ON memo
         - (OLD.superseded_by IS NOT NULL) WHERE id = NEW.collection_id;
 END;
 
+-- Memories that are not in the indexes yet, while these are made anew.
+CREATE TABLE unindexed (
+    memory_id INTEGER PRIMARY KEY
+);
+
 CREATE TABLE forgotten (
     uuid TEXT NOT NULL,
     reason TEXT NOT NULL,
@@ -157,6 +162,7 @@ CREATE TABLE memory_entities (
     entity_id INTEGER NOT NULL,
     PRIMARY KEY (memory_id, entity_id)
 ) WITHOUT ROWID;
+CREATE INDEX memory_entities_by_entity ON memory_entities (entity_id);
 
 -- Every value of every context, in an encoding that sorts as the values do (attributes.py).
 CREATE TABLE paths (
@@ -282,7 +288,7 @@ def migrate(connection: apsw.Connection) -> None:
 def renew_indexes(connection: apsw.Connection) -> None:
     """Replace all indexes, whole or broken, by empty ones, and make lost vector tables again.
 
-    The memories whose vector is lost wait for a new one.
+    All memories wait to be indexed, and those whose vector is lost for a new one.
     """
     for table in _INDEXES:
         connection.execute(f"DROP TABLE IF EXISTS {table}")
@@ -291,6 +297,9 @@ def renew_indexes(connection: apsw.Connection) -> None:
         "INSERT OR IGNORE INTO unembedded SELECT id FROM memories "
         "WHERE id NOT IN (SELECT memory_id FROM vectors)"
     )
+    connection.execute("INSERT OR IGNORE INTO unindexed SELECT id FROM memories")
+    # Until they are indexed their contexts are read, so that no filter misses one.
+    connection.execute("UPDATE memories SET attributed = 0 WHERE attributed")
     for log in ("vector_changes", "document_changes"):
         if connection.execute(f"SELECT max(seq) FROM {log}").get is None:
             # The log was lost, and copies in memory know its numbers: go on far above them.

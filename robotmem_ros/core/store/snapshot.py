@@ -19,7 +19,7 @@ from robotmem_ros.core.store.database import Connection
 from robotmem_ros.core.store.eligibility import Eligibility
 from robotmem_ros.core.store.words import WordCopy
 
-EngineFailure = apsw.SQLError
+EngineFailure = (apsw.SQLError, apsw.CorruptError)
 """What a search raises when the tables of its engine are missing or broken."""
 
 
@@ -258,6 +258,11 @@ class Snapshot:
         """Return whether a collection holds any memory."""
         sql = "SELECT 1 FROM collections WHERE name = ? AND memories"
         return self._connection.execute(sql, (name,)).get is not None
+
+    def has_session(self, session_id: str) -> bool:
+        """Return whether a session is known, by its memories or as an episode."""
+        sql = "SELECT 1 FROM sessions WHERE session_id = ?"
+        return self._connection.execute(sql, (session_id,)).get is not None
 
     def counts(self) -> Counts:
         """Return how much the store holds."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -24,9 +25,16 @@ from robotmem_ros.core.store.words import WordCopy
 
 _T = TypeVar("_T")
 
+_LOG = logging.getLogger(__name__)
+_INDEXED_AT_ONCE = 50
+
 
 class Store:
     """All memories of one database file; safe to use from any number of threads.
+
+    Attributes
+    ----------
+    was_mended: whether a change found broken indexes, and memories wait to be indexed.
 
     Parameters
     ----------
@@ -44,6 +52,7 @@ class Store:
     def __init__(self, path: str) -> None:
         self._database = Database(path, eligibility.register)
         self._words = WordCopy()
+        self.was_mended = False
         self._vectors = vectors.VectorSearch()
         self.sessions = Sessions(self._database, self._write)
 
@@ -75,7 +84,8 @@ class Store:
     def add(self, new: NewMemory) -> tuple[int, bool]:
         """Store a memory; return its number, and whether it is new.
 
-        The very same memory is not stored twice: it is renewed and its number returned.
+        The very same memory is not stored twice, unless it has expired: it is renewed, with the
+        greater confidence and the later expiry, and its number returned.
 
         Raises
         ------
@@ -84,15 +94,19 @@ class Store:
 
         def action(connection: Connection) -> tuple[int, bool]:
             found = connection.execute(
-                "SELECT min(id) FROM memories WHERE identity = ? AND superseded_by IS NULL",
-                (records.identity(new),),
+                "SELECT min(id) FROM memories WHERE identity = ? AND superseded_by IS NULL "
+                "AND (expires = 0 OR expires > ?)",
+                (records.identity(new), new.stamp),
             ).get
             if found is None:
                 _refuse_taken(connection, new.uuid)
                 return records.insert(connection, new), True
             connection.execute(
-                "UPDATE memories SET last_access = max(last_access, ?) WHERE id = ?",
-                (new.now, found),
+                "UPDATE memories SET last_access = max(last_access, ?1), "
+                "confidence = max(confidence, ?2), "
+                "expires = CASE WHEN expires = 0 OR ?3 = 0 THEN 0 ELSE max(expires, ?3) END "
+                "WHERE id = ?4",
+                (new.now, new.confidence, new.expires, found),
             )
             return int(found), False
 
@@ -227,23 +241,44 @@ class Store:
     def reindex(self, progress: Callable[[int, int], None]) -> int:
         """Make all indexes anew from the memories; return the number of memories.
 
-        Writers wait for it; searches go on in the old indexes until it is done.
+        It is done in small steps, so that nobody waits for it. Meanwhile every filter holds for
+        all memories, but the words of those that wait to be indexed find nothing.
         """
         with self._database.write() as connection:
-            return records.reindex(connection, progress)
+            schema.renew_indexes(connection)
+        return self.index_waiting(progress)
+
+    def index_waiting(self, progress: Callable[[int, int], None]) -> int:
+        """Put the memories that wait for it into the indexes; return how many."""
+        total, done = self.unindexed(), 0
+        while True:
+            with self._database.write() as connection:
+                count = records.index_some(connection, _INDEXED_AT_ONCE)
+            if not count:
+                return done
+            done += count
+            progress(done, max(total, done))
+
+    def unindexed(self) -> int:
+        """Return how many memories wait to be indexed."""
+        with self._database.read() as connection:
+            return int(connection.execute("SELECT count(*) FROM unindexed").get)
 
     def _write(self, action: Callable[[Connection], _T]) -> _T:
-        """Run a change as one transaction; if an index is broken, make it anew and try again.
+        """Run a change as one transaction; if an index is broken, begin to make it anew.
 
         An experience must not be lost because an index is.
         """
         try:
             with self._database.write() as connection:
                 return action(connection)
-        except BrokenIndexError:
+        except BrokenIndexError as error:
             with self._database.write() as connection:
-                records.reindex(connection, lambda done, total: None)
-                return action(connection)
+                schema.renew_indexes(connection)
+                result = action(connection)
+            _LOG.warning("%s; the indexes are made anew", error)
+            self.was_mended = True
+            return result
 
 
 def _refuse_taken(connection: Connection, name: str) -> None:

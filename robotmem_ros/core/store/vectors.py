@@ -100,10 +100,12 @@ class VectorSearch:
         return {
             memory_id: 1.0 - distance
             for memory_id, distance in connection.execute(
-                "SELECT v.memory_id, vec_distance_cosine(v.vector, ?) FROM json_each(?) AS j "
-                "CROSS JOIN vectors AS v ON v.memory_id = j.value",
+                "SELECT v.memory_id, vec_distance_cosine(v.vector, ?1) FROM json_each(?2) AS j "
+                "CROSS JOIN vectors AS v ON v.memory_id = j.value "
+                "WHERE length(v.vector) = length(?1)",
                 (query.astype("<f4").tobytes(), json.dumps(list(ids))),
             )
+            if distance is not None  # of a damaged vector
         }
 
     def mean_similarity(self, connection: Connection, query: Vector) -> float:
@@ -134,10 +136,12 @@ class VectorCopy:
         elif exact:
             keys = np.full(len(ids), np.inf, np.float32)
             for memory_id, distance in connection.execute(
-                "SELECT memory_id, vec_distance_cosine(vector, ?) FROM vectors",
+                "SELECT memory_id, vec_distance_cosine(vector, ?1) FROM vectors "
+                "WHERE length(vector) = length(?1)",
                 (query.astype("<f4").tobytes(),),
             ):
-                if memory_id < len(rows) and rows[memory_id] >= 0:
+                known = memory_id < len(rows) and rows[memory_id] >= 0
+                if known and distance is not None:
                     keys[rows[memory_id]] = distance
         else:
             code = _codes(unit(query)[np.newaxis], centre)
@@ -174,7 +178,7 @@ class VectorCopy:
                     "SELECT vector FROM vectors WHERE memory_id = ?", (memory_id,)
                 ).get
                 self._discard(memory_id)
-                if blob is not None:
+                if blob is not None and len(blob) == 4 * len(self._sum):
                     self._append([memory_id], np.frombuffer(blob, "<f4")[np.newaxis])
             dead = self._count - self._live
             if (self._whole and self._live > EXACT_LIMIT) or dead > 1000 + self._live:
@@ -182,12 +186,14 @@ class VectorCopy:
         self._seq = latest
 
     def _load(self, connection: Connection) -> None:
-        count, longest = connection.execute(
-            "SELECT count(*), max(length(vector)) FROM vectors"
+        count, dimension = connection.execute(
+            "SELECT count(*), coalesce((SELECT dimension FROM embedder), 0) FROM vectors"
         ).get
-        dimension = (longest or 0) // 4
         self._clear(dimension, whole=count <= EXACT_LIMIT)
-        rows = connection.execute("SELECT memory_id, vector FROM vectors ORDER BY memory_id")
+        rows = connection.execute(
+            "SELECT memory_id, vector FROM vectors WHERE length(vector) = ? ORDER BY memory_id",
+            (4 * dimension,),
+        )
         while batch := list(itertools.islice(rows, 4096)):
             numbers = [row[0] for row in batch]
             vectors = np.frombuffer(b"".join(row[1] for row in batch), "<f4")
@@ -218,10 +224,13 @@ class VectorCopy:
             self._live -= 1
 
     def _append(self, numbers: Sequence[int], vectors: Vector) -> None:
-        vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        norms = np.linalg.norm(vectors, axis=1)
+        sound = np.isfinite(norms) & (norms > 0)  # all, unless the file is damaged
+        numbers = [number for number, good in zip(numbers, sound, strict=True) if good]
+        vectors = vectors[sound] / norms[sound, np.newaxis]
+        if not numbers:
+            return
         data = vectors if self._whole else _codes(vectors, self._centre)
-        if not self._count and self._data.shape[1] != data.shape[1]:
-            self._clear(vectors.shape[1], self._whole)
         self._sum += vectors.sum(axis=0, dtype=np.float64)
         end = self._count + len(numbers)
         self._ids = grown(self._ids, end)
