@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,8 @@ from robotmem_ros.core.store.database import Connection
 
 FEW = 2_000
 """Up to this many memories are ranked one by one; above, the engines rank and check."""
+
+_LARGE = 20_000  # memories; above, checking takes long before it has found enough
 
 _MAX_SELECTS = 100  # SQLite takes 500 in one query
 _COUNTED = 200_000  # of what an index yields, before the whole table is looked through
@@ -136,10 +139,20 @@ def plan(connection: Connection, conditions: Conditions) -> Eligibility:
         is_whole = test is None and conditions.place is None
         sources.append(Source(sql, bound, *rest, is_whole))
     eligible = Eligibility(None, clause, values, tuple(sources))
-    source = _smallest(connection, sources, FEW)
+    source = _smallest(connection, sources, _few(connection))
     if source is None:
         return eligible
     return dataclasses.replace(eligible, ids=source.ids(connection, eligible))
+
+
+def _few(connection: Connection) -> int:
+    """Return up to how many memories are listed.
+
+    Listing takes time for each that is eligible; checking, for each that is not, until some
+    hundreds are found: as long as all memories * hundreds / eligible. They are even at the root.
+    """
+    total = int(connection.execute("SELECT total(memories) FROM collections").get)
+    return FEW if total <= _LARGE else max(FEW, math.isqrt(1200 * total))
 
 
 def _smallest(connection: Connection, sources: Sequence[Source], limit: int) -> Source | None:

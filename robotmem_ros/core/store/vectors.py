@@ -31,7 +31,7 @@ from robotmem_ros.core.store.order import Ids, Order, grown
 EXACT_LIMIT = 20_000
 """Up to this many vectors are kept whole in memory."""
 
-_RESCORED = 400  # candidates by bits that are measured, at least
+_RESCORED = 300  # candidates by bits that are measured, at least
 _MEASURED_ALL = 2_000  # up to so many eligible memories are all measured
 _ROUNDING = 1e-5  # of products in single precision
 
