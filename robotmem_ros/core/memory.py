@@ -167,6 +167,7 @@ class RobotMemory:
         NotFoundError: there is no such memory.
         """
         self._store.forget(memory_id, checks.clean("reason", reason, 10_000), time.time_ns())
+        self._mend()
 
     def update(
         self, memory_id: int, content: str = "", context: str | Context = ""
@@ -193,6 +194,7 @@ class RobotMemory:
                 "new_content", "is empty, and context too: nothing to change"
             )
         old = self._store.update(memory_id, text or None, data, time.time_ns())
+        self._mend()
         if self._worker is not None:
             self._worker.wake(memory_id)
         memories = self._memories([memory_id])

@@ -281,3 +281,22 @@ def test_a_damaged_vector_is_left_out(store: Store, blob: str) -> None:
     found = recall(store, n=10)
     assert set(found.ids) >= {2, 3, 4, 5}
     assert all(0.0 <= score <= 1.0 for score in found.scores)
+
+
+@pytest.mark.parametrize("change", ["learn", "update", "forget"])
+def test_whatever_finds_a_broken_index_has_it_made_anew(
+    memory: RobotMemory, db_path: str, change: str
+) -> None:
+    first, second = (memory.learn(Experience(f"grasp the cup {i}")).memory.id for i in range(2))
+    drop(db_path, "documents")
+    if change == "learn":
+        memory.learn(Experience("grasp the plate"))
+    elif change == "update":
+        memory.update(second, "grasp the plate")
+    else:
+        memory.forget(second)
+    deadline = time.monotonic() + 10
+    while memory.status().keyword_reason:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert first in {item.memory.id for item in memory.recall(Query("cup")).memories}

@@ -243,10 +243,6 @@ class Snapshot:
         )
         return {row[0] for row in found}
 
-    def has_vectors(self) -> bool:
-        """Return whether any memory has a vector."""
-        return self._connection.execute("SELECT 1 FROM vectors LIMIT 1").get is not None
-
     def model(self) -> str:
         """Return the model that the vectors are of; "" before the first."""
         try:
