@@ -96,6 +96,7 @@ class RobotmemNode(LifecycleNode):
         self._serve("end_session", EndSession, "write", sessions.end)
         self._serve("backfill", Trigger, "write", requests.backfill)
         self._serve("reindex", Trigger, "write", requests.reindex)
+        self._serve("backup", Trigger, "write", requests.backup)
         self._serve("recall", Recall, "recall", requests.recall)
         self._serve("get", Get, "read", requests.get)
 

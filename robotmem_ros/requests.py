@@ -87,6 +87,10 @@ class Requests:
         """Answer ~/reindex."""
         return Trigger.Response(success=True, message=conversions.text(memory.reindex()))
 
+    def backup(self, memory: RobotMemory, request: Any, received: int) -> Trigger.Response:
+        """Answer ~/backup."""
+        return Trigger.Response(success=True, message=conversions.text(memory.backup()))
+
     def publish(self, memory: Memory) -> None:
         """Publish a memory on ~/memories."""
         try:

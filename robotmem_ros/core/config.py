@@ -137,6 +137,17 @@ class Config:
         "~/.ros/robotmem.db",
         "The SQLite file that holds the memories; made, with its folder, if it is not there.",
     )
+    backup_directory: str = setting(
+        "",
+        "Folder where ~/backup puts its copies of the database; made if it is not there. Empty "
+        "means the folder of the database. No two databases of one name may share it.",
+    )
+    backup_keep: int = setting(
+        7,
+        "How many copies ~/backup keeps there: when there are more, the oldest go. 0 keeps all.",
+        low=0,
+        high=100_000,
+    )
     collection: str = setting(
         "default", "Collection used where a request names none. Must not be empty."
     )

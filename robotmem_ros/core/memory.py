@@ -409,6 +409,13 @@ class RobotMemory:
         """Start making all indexes anew from the memories; return one sentence."""
         return self._task.start("reindex", self._reindex)
 
+    def backup(self) -> str:
+        """Start copying the database to backup_directory; return one sentence.
+
+        Learning goes on meanwhile. The copy is checked before it gets its name.
+        """
+        return self._task.start("backup", self._backup)
+
     def reconfigure(self, **settings: Any) -> None:
         """Change settings that are not read-only.
 
@@ -473,6 +480,7 @@ class RobotMemory:
         self._closed.set()
         if self._worker is not None:
             self._worker.close()
+        self._task.close()
         self._episodes.close()
         self._touches.close()
         self._store.close()
@@ -556,6 +564,13 @@ class RobotMemory:
         if self._worker is not None:
             self._worker.retry()
         return f"reindexed {total} memories"
+
+    def _backup(self, progress: Progress) -> str:
+        config = self._config
+        made = self._store.backup(config.backup_directory, config.backup_keep, progress)
+        return (
+            f"backup of {made.memories} memories: {made.path} ({made.size / 1e6:.1f} MB, checked)"
+        )
 
     def _index_waiting(self, progress: Progress) -> str:
         return f"reindexed {self._store.index_waiting(progress)} memories"

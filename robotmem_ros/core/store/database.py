@@ -21,11 +21,8 @@ import sqlite_vec
 
 from robotmem_ros.core.errors import ConfigError, StoreError
 from robotmem_ros.core.filters import Conditions
-from robotmem_ros.core.store import schema
-
-
-class BrokenIndexError(StoreError):
-    """A table that the software relies on is missing or is not what it was."""
+from robotmem_ros.core.store import backup, files, schema
+from robotmem_ros.core.store.access import BUSY_TIMEOUT_MS, translated_errors
 
 
 class Connection(apsw.Connection):
@@ -38,9 +35,6 @@ class Connection(apsw.Connection):
 
     conditions = Conditions()
 
-
-_BUSY_TIMEOUT_MS = 30_000
-"""How long a writer waits for another process before it gives up."""
 
 _IDLE_READERS = 8
 _PAGE_CACHE_KIB = 16_384
@@ -72,7 +66,7 @@ class Database:
             self._check()
             self._writer = self._connect()
             try:
-                schema.migrate(self._writer)
+                schema.migrate(self._writer, lambda old: backup.keep_older(self.path, old))
             except BaseException:
                 self._writer.close()
                 raise
@@ -149,7 +143,7 @@ class Database:
     def _check(self) -> None:
         """Refuse a file that is not ours before anything is written to it."""
         connection = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READONLY)
-        connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         try:
             schema.check(connection)
         finally:
@@ -157,7 +151,7 @@ class Database:
 
     def _connect(self) -> Connection:
         connection = Connection(self.path)
-        connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         connection.pragma("journal_mode", "wal")
         connection.pragma("synchronous", "full")
         connection.pragma("cache_size", -_PAGE_CACHE_KIB)
@@ -169,45 +163,21 @@ class Database:
         return connection
 
 
-@contextlib.contextmanager
-def translated_errors(path: str) -> Iterator[None]:
-    """Turn what SQLite raises into a StoreError that says what to do."""
-    try:
-        yield
-    except (apsw.NotADBError, apsw.CorruptError) as error:
-        if getattr(error, "extendedresult", 0) == apsw.SQLITE_CORRUPT_VTAB:
-            raise BrokenIndexError(
-                f"an index of {path} is broken ({error}); call ~/reindex"
-            ) from error
-        raise StoreError(
-            f"{path} is damaged or not an SQLite database ({error}); it was left as it is. "
-            "Restore a backup, or name another db_path"
-        ) from error
-    except apsw.FullError as error:
-        raise StoreError(f"no space left on the disk of {path}; nothing was stored") from error
-    except apsw.ReadOnlyError as error:
-        raise StoreError(f"{path} cannot be written: it is read-only") from error
-    except apsw.BusyError as error:
-        raise StoreError(
-            f"{path} was held by another process for {_BUSY_TIMEOUT_MS / 1000:g} s; "
-            "nothing was stored"
-        ) from error
-    except (apsw.SQLError, apsw.ConstraintError) as error:
-        raise BrokenIndexError(
-            f"an index of {path} is broken ({error}); call ~/reindex"
-        ) from error
-    except apsw.Error as error:
-        raise StoreError(f"{path} cannot be read or written: {error}") from error
-
-
 def _make_file(path: str) -> None:
     """Make the file and its folder for the owner alone, or say which parameter is wrong."""
     allowed = "it must be a file in a folder that can be written"
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        files.make_folder(os.path.dirname(path))
         if os.path.exists(path) and not os.path.isfile(path):
             raise OSError(errno.EINVAL, "it is there and no regular file")
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        # A file that is there is not opened: closing it would let go of the locks by which other
+        # connections of this process hold it.
+        if os.path.exists(path):
+            if not os.access(path, os.R_OK | os.W_OK):
+                raise PermissionError(errno.EACCES, "it cannot be written")
+        else:
+            with contextlib.suppress(FileExistsError):  # another process was faster
+                files.make_file(path)
     except OSError as error:
         reason = error.strerror or str(error)
         raise ConfigError(

@@ -257,11 +257,16 @@ def check(connection: apsw.Connection) -> None:
         )
 
 
-def migrate(connection: apsw.Connection) -> None:
+def migrate(connection: apsw.Connection, keep: Callable[[int], None] | None = None) -> None:
     """Bring a checked file to the current schema.
 
     Each migration runs in a transaction of its own and is recorded with its name. A second
     process that migrates at the same time waits and finds it done.
+
+    Parameters
+    ----------
+    keep: called with the version of a file that is not new, before anything in it is changed;
+        nobody else can change it meanwhile. If it raises, the file stays as it is.
     """
     version = connection.pragma("user_version")
     if version == 0:
@@ -271,6 +276,9 @@ def migrate(connection: apsw.Connection) -> None:
         try:
             version = connection.pragma("user_version")
             if version < VERSION:
+                if keep is not None and version > 0:
+                    keep(version)
+                    keep = None
                 name, step = MIGRATIONS[version]
                 step(connection)
                 connection.execute(

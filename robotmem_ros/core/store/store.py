@@ -11,13 +11,23 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from robotmem_ros.core.errors import InvalidRequestError
+from robotmem_ros.core.errors import InvalidRequestError, StoreError
 from robotmem_ros.core.model import Context
-from robotmem_ros.core.store import eligibility, imports, records, schema, vectors
-from robotmem_ros.core.store.database import BrokenIndexError, Connection, Database
+from robotmem_ros.core.store import (
+    backup,
+    eligibility,
+    files,
+    imports,
+    records,
+    schema,
+    vectors,
+)
+from robotmem_ros.core.store.access import BrokenIndexError
+from robotmem_ros.core.store.database import Connection, Database
 from robotmem_ros.core.store.records import NewMemory
 from robotmem_ros.core.store.sessions import Sessions
 from robotmem_ros.core.store.snapshot import Snapshot
@@ -258,6 +268,30 @@ class Store:
                 return done
             done += count
             progress(done, max(total, done))
+
+    def backup(self, folder: str, keep: int, progress: Callable[[int, int], None]) -> backup.Copy:
+        """Copy the database as it is now into a folder, and remove old copies there.
+
+        Nobody waits for it.
+
+        Parameters
+        ----------
+        folder: empty means that of the database; made if it is not there.
+        keep: how many copies stay; 0 means all.
+
+        Raises
+        ------
+        StoreError: the database is damaged, or the copy cannot be written; the old ones stay.
+        """
+        folder = os.path.abspath(os.path.expanduser(folder or os.path.dirname(self.path)))
+        try:
+            files.make_folder(folder)
+        except OSError as error:
+            raise StoreError(f"{folder} cannot be made: {error.strerror or error}") from error
+        with self._database.read() as connection:
+            made = backup.save(connection, backup.name_now(self.path, folder), progress)
+        backup.rotate(self.path, folder, keep)
+        return made
 
     def unindexed(self) -> int:
         """Return how many memories wait to be indexed."""
