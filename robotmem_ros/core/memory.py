@@ -24,6 +24,7 @@ from robotmem_ros.core.errors import (
     ConfigError,
     InvalidRequestError,
     RobotMemoryError,
+    StoreError,
 )
 from robotmem_ros.core.model import (
     EVERY_COLLECTION,
@@ -197,8 +198,7 @@ class RobotMemory:
         self._mend()
         if self._worker is not None:
             self._worker.wake(memory_id)
-        memories = self._memories([memory_id])
-        return old, memories[memory_id]
+        return old, self._memory(memory_id)
 
     @property
     def recovered(self) -> tuple[Episode, ...]:
@@ -334,7 +334,7 @@ class RobotMemory:
         with self._store.snapshot() as snapshot:
             ids = snapshot.placed(max(0, limit), self._now())
             memories = snapshot.memories(ids, self._config.decay_rate, time.time_ns())
-        return [memories[number] for number in ids]
+        return [memories[number] for number in ids if number in memories]
 
     def import_memory(self, memory: Memory) -> bool:
         """Store a memory of another store by its uuid; return whether that changed anything.
@@ -377,7 +377,7 @@ class RobotMemory:
         NotFoundError: there is no such memory.
         """
         self._store.restore(memory_id)
-        return self._memories([memory_id])[memory_id]
+        return self._memory(memory_id)
 
     def reminders(
         self, radius: float, context_filter: str | Context = "", **options: Any
@@ -497,7 +497,7 @@ class RobotMemory:
         self._mend()
         if self._worker is not None:
             self._worker.wake()
-        memory = self._memories([memory_id])[memory_id]
+        memory = self._memory(memory_id)
         self._tell_reminders(memory)
         return Learned(memory, LearnStatus.CREATED if created else LearnStatus.DUPLICATE)
 
@@ -529,6 +529,8 @@ class RobotMemory:
             note = search.note(snapshot, request, len(ranking.ids))
         recalled = []
         for memory_id, score in zip(ranking.ids, ranking.scores, strict=True):
+            if memory_id not in memories:
+                continue  # an index knows it, but a worn disk has lost its text
             distance = ranking.distances.get(memory_id, math.nan)
             details = ranking.details.get(memory_id, {})
             if details:
@@ -555,9 +557,15 @@ class RobotMemory:
             _LOG.warning("no related memories of %s: %s", episode.session_id, error)
             return ()
 
-    def _memories(self, ids: Sequence[int]) -> dict[int, Memory]:
+    def _memory(self, memory_id: int) -> Memory:
         with self._store.snapshot() as snapshot:
-            return snapshot.memories(ids, self._config.decay_rate, time.time_ns())
+            found = snapshot.memories([memory_id], self._config.decay_rate, time.time_ns())
+        if memory_id not in found:
+            raise StoreError(
+                f"memory {memory_id} cannot be read, {self._store.path} is damaged; run: "
+                f"robotmem check {self._store.path}"
+            )
+        return found[memory_id]
 
     def _reindex(self, progress: Progress) -> str:
         total = self._store.reindex(progress)

@@ -369,7 +369,8 @@ def test_a_restore_waits_for_no_node_but_refuses(tmp_path: Path, db_path: str) -
 def test_a_second_memory_of_one_process_does_not_let_go_of_the_locks_of_the_first(
     db_path: str,
 ) -> None:
-    code = "import sys; from robotmem_ros.core.store import files; files.held(sys.argv[1]).__enter__()"
+    code = "import sys; from robotmem_ros.core.store.files import held; "
+    code += "held(sys.argv[1]).__enter__()"
     with start(db_path), start(db_path), process(code, db_path) as child:
         assert child.wait() == 1
     with process(code, db_path) as child:

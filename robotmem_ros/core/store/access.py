@@ -56,12 +56,11 @@ def translated_errors(path: str) -> Iterator[None]:
     except (apsw.NotADBError, apsw.CorruptError) as error:
         if getattr(error, "extendedresult", 0) == apsw.SQLITE_CORRUPT_VTAB:
             raise BrokenIndexError(
-                f"an index of {path} is broken ({error}); call ~/reindex"
+                f"an index of {path} is broken ({_line(error)}); call ~/reindex"
             ) from error
-        raise StoreError(
-            f"{path} is damaged or not an SQLite database ({error}); it was left as it is. "
-            f"Run: robotmem check {path}, then robotmem repair or robotmem restore"
-        ) from error
+        raise _damaged(path, error) from error
+    except UnicodeDecodeError as error:
+        raise _damaged(path, error) from error
     except apsw.FullError as error:
         raise StoreError(f"no space left on the disk of {path}; nothing was stored") from error
     except apsw.ReadOnlyError as error:
@@ -73,7 +72,20 @@ def translated_errors(path: str) -> Iterator[None]:
         ) from error
     except (apsw.SQLError, apsw.ConstraintError) as error:
         raise BrokenIndexError(
-            f"an index of {path} is broken ({error}); call ~/reindex"
+            f"an index of {path} is broken ({_line(error)}); call ~/reindex"
         ) from error
     except apsw.Error as error:
-        raise StoreError(f"{path} cannot be read or written: {error}") from error
+        raise StoreError(f"{path} cannot be read or written: {_line(error)}") from error
+
+
+def _line(error: Exception) -> str:
+    """Return what an error says in one line, also where SQLite quotes a damaged schema."""
+    text = " ".join(str(error).split())
+    return text if len(text) < 200 else text[:200] + " ..."
+
+
+def _damaged(path: str, error: Exception) -> StoreError:
+    return StoreError(
+        f"{path} is damaged or not an SQLite database ({_line(error)}); it was left as it is. "
+        f"Run: robotmem check {path}, then robotmem repair or robotmem restore"
+    )

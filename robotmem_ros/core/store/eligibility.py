@@ -20,7 +20,7 @@ import apsw
 
 from robotmem_ros.core import filters
 from robotmem_ros.core.filters import Conditions, Test
-from robotmem_ros.core.store import attributes, places
+from robotmem_ros.core.store import attributes, places, rows
 from robotmem_ros.core.store.database import Connection
 
 FEW = 2_000
@@ -181,7 +181,7 @@ def register(connection: Connection) -> None:
     """
 
     def context_meets(*context: Any) -> bool:
-        return filters.meets_tests(json.loads(context[0]), connection.conditions.tests)
+        return filters.meets_tests(rows.context(context[0]), connection.conditions.tests)
 
     def pose_distance(*position: Any) -> float | None:
         place = connection.conditions.place
@@ -189,7 +189,7 @@ def register(connection: Connection) -> None:
 
     def field_distance(*context: Any) -> float | None:
         place = connection.conditions.place
-        return filters.distance_to_field(json.loads(context[0]), place) if place else None
+        return filters.distance_to_field(rows.context(context[0]), place) if place else None
 
     connection.create_scalar_function("context_meets", context_meets, 1)
     connection.create_scalar_function("pose_distance", pose_distance, 3)

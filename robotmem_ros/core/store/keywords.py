@@ -150,7 +150,7 @@ def _idf(documents: int, count: int) -> float:
 def _corpus(connection: apsw.Connection) -> tuple[int, int]:
     """Return the numbers of documents and of words in all."""
     found = connection.execute("SELECT documents, tokens FROM corpus").get
-    if found is None or isinstance(found, list):
+    if found is None or isinstance(found, list) or None in found:
         raise apsw.SQLError("the counts of documents and words are lost")
     return int(found[0]), int(found[1])
 

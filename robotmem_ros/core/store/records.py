@@ -178,6 +178,8 @@ def identity(memory: NewMemory | Memory) -> bytes:
     was sent. The pose is: the same words about two places are two memories.
     """
     pose = memory.pose
+    # As the database keeps them: 1 is 1.0, and there is no negative zero.
+    numbers = pose and [[x + 0.0 for x in part] for part in (pose.position, pose.orientation)]
     parts = (
         memory.type,
         memory.perception_type,
@@ -185,7 +187,7 @@ def identity(memory: NewMemory | Memory) -> bytes:
         {key: value for key, value in memory.context.items() if key != "ros"},
         memory.collection,
         memory.session_id,
-        pose and (pose.frame_id, pose.position, pose.orientation),
+        pose and numbers and (pose.frame_id, *numbers),
     )
     return hashlib.blake2b(ctx.write(parts).encode(), digest_size=16).digest()
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import apsw
 
@@ -251,13 +251,27 @@ def check(connection: apsw.Connection) -> None:
     if owner != APPLICATION_ID and not (is_empty and version == owner == 0):
         raise StoreError(f"{path} is an SQLite file of another program; name another db_path")
     if version > VERSION:
-        raise StoreError(
-            f"{path} has schema version {version}, made by a newer robotmem_ros; this one knows "
-            f"versions up to {VERSION}. Install the newer one, or name another db_path"
-        )
+        refuse_newer(path, version)
 
 
-def migrate(connection: apsw.Connection, keep: Callable[[int], None] | None = None) -> None:
+def refuse_newer(path: str, version: int) -> NoReturn:
+    """Refuse a file of a version that is not known here.
+
+    Raises
+    ------
+    StoreError: always.
+    """
+    raise StoreError(
+        f"{path} has schema version {version}, made by a newer robotmem_ros; this one knows "
+        f"versions up to {VERSION}. Install the newer one, or name another db_path"
+    )
+
+
+def migrate(
+    connection: apsw.Connection,
+    keep: Callable[[int], None] | None = None,
+    last: int | None = None,
+) -> None:
     """Bring a checked file to the current schema.
 
     Each migration runs in a transaction of its own and is recorded with its name. A second
@@ -267,15 +281,17 @@ def migrate(connection: apsw.Connection, keep: Callable[[int], None] | None = No
     ----------
     keep: called with the version of a file that is not new, before anything in it is changed;
         nobody else can change it meanwhile. If it raises, the file stays as it is.
+    last: version to stop at; None means the current one.
     """
+    last = VERSION if last is None else last
     version = connection.pragma("user_version")
     if version == 0:
         connection.pragma("application_id", APPLICATION_ID)
-    while version < VERSION:
+    while version < last:
         connection.execute("BEGIN IMMEDIATE")
         try:
             version = connection.pragma("user_version")
-            if version < VERSION:
+            if version < last:
                 if keep is not None and version > 0:
                     keep(version)
                     keep = None

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -246,11 +245,12 @@ def _episode(connection: Connection, session_id: str, decay_rate: float, now: in
             f"session_id: there is no episode {session_id!r}; ~/start_session opens one"
         )
     number, name, collection, context, start, end, outcome, summary, interrupted = row
+    read = rows.context(context)
     return Episode(
         session_id=name,
         collection=collection,
-        context=json.loads(context),
-        context_json=context,
+        context=read,
+        context_json=context if rows.DAMAGED not in read else ctx.write(read),
         start=start,
         end=end,
         outcome=outcome,

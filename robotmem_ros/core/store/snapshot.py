@@ -19,7 +19,8 @@ from robotmem_ros.core.store.database import Connection
 from robotmem_ros.core.store.eligibility import Eligibility
 from robotmem_ros.core.store.words import WordCopy
 
-EngineFailure = (apsw.SQLError, apsw.CorruptError)
+# An index that disagrees with its table leads out of the arrays in memory.
+EngineFailure = (apsw.SQLError, apsw.CorruptError, IndexError)
 """What a search raises when the tables of its engine are missing or broken."""
 
 
@@ -138,7 +139,7 @@ class Snapshot:
         ):
             distance: float | None = None
             if place.frame_id is None:
-                distance = filters.distance_to_field(json.loads(context), place)
+                distance = filters.distance_to_field(rows.context(context), place)
             elif frame_id == place.frame_id:
                 distance = filters.distance((x, y, z), place.target)
             if distance is not None:
@@ -238,7 +239,8 @@ class Snapshot:
         found = self._connection.execute(
             "SELECT t.memory_id FROM json_each(?) AS j CROSS JOIN texts AS t "
             "ON t.memory_id = j.value "
-            "WHERE json_extract(t.context, '$.env.sim_or_real') = 'real'",
+            "WHERE CASE WHEN json_valid(t.context) "  # it is not on a worn disk
+            "THEN json_extract(t.context, '$.env.sim_or_real') = 'real' END",
             (json.dumps(list(ids)),),
         )
         return {row[0] for row in found}
