@@ -87,11 +87,13 @@ class RobotMemory:
         self._touches = Touches(self._store)
         self._task = BackgroundTask()
         self._closed = threading.Event()
+        self._damage = ""
         self._store.was_mended = self._store.unindexed() > 0
         self._mend()
         self._worker: EmbeddingWorker | None = None
         if embedder is not None:
             self._worker = EmbeddingWorker(self._store, embedder, config.embed_timeout)
+        self._look()
         self._episodes = Episodes(self._store, owner, now, lambda: self._config)
         self._reminders: weakref.WeakSet[Reminders] = weakref.WeakSet()
 
@@ -470,7 +472,8 @@ class RobotMemory:
             task_result=self._task.result,
             last_error=(self._worker.last_error if self._worker else "")
             or self._touches.last_error
-            or self._episodes.last_error,
+            or self._episodes.last_error
+            or self._damage,
         )
 
     def close(self) -> None:
@@ -570,7 +573,7 @@ class RobotMemory:
     def _reindex(self, progress: Progress) -> str:
         total = self._store.reindex(progress)
         if self._worker is not None:
-            self._worker.retry()
+            self._worker.retry()  # it finds memories whose vectors were lost
         return f"reindexed {total} memories"
 
     def _backup(self, progress: Progress) -> str:
@@ -582,6 +585,18 @@ class RobotMemory:
 
     def _index_waiting(self, progress: Progress) -> str:
         return f"reindexed {self._store.index_waiting(progress)} memories"
+
+    def _look(self) -> None:
+        """Tell what is wrong with the file, and have indexes that disagree with it made anew."""
+        damage, disagreement = self._store.glance()
+        path = self._store.path
+        if damage:
+            self._damage = f"{path} is damaged: {damage}; run: robotmem check {path}"
+            _LOG.error("%s", self._damage)
+        elif disagreement:
+            _LOG.warning("%s of %s; the indexes are made anew", disagreement, path)
+            with contextlib.suppress(InvalidRequestError):  # an earlier one is being finished
+                self._task.start("reindex", self._reindex)
 
     def _mend(self) -> None:
         """Index in the background what a broken index or an interrupted reindex has left."""

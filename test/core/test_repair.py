@@ -27,12 +27,12 @@ from robotmem_ros.core.config import Config
 from robotmem_ros.core.errors import RobotMemoryError, StoreError
 from robotmem_ros.core.memory import RobotMemory
 from robotmem_ros.core.model import Experience, Memory, Pose, Query
-from robotmem_ros.core.store import Store, repair, schema
+from robotmem_ros.core.store import Store, check, repair, schema
 from robotmem_ros.core.store.pages import Pages
 
 PAGE = 4096
 DIMENSION = 16
-SEEDS = int(os.environ.get("ROBOTMEM_DAMAGES", "12"))
+SEEDS = int(os.environ.get("ROBOTMEM_DAMAGES", "6"))
 TRUTH = ("memories", "texts", "collections", "sessions", "embedder", "vectors", "trajectory")
 
 
@@ -206,6 +206,7 @@ def assert_sound(path: str) -> None:
         assert connection.execute("SELECT count(*) FROM documents").get == total
         counted = connection.execute("SELECT coalesce(sum(memories), 0) FROM collections").get
         assert counted == total
+        assert (found := check.check(path)).damages + found.disagreements == ()
         waiting = "SELECT (SELECT count(*) FROM vectors) + (SELECT count(*) FROM unembedded)"
         assert connection.execute(waiting).get == total
     copy = shutil.copy(path, path + ".copy")

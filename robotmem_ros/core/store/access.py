@@ -48,6 +48,21 @@ def open_to_read(path: str) -> Iterator[apsw.Connection]:
         connection.close()
 
 
+def refuse_cut(connection: apsw.Connection) -> None:
+    """Refuse a file that ends within a page; SQLite itself misses whole pages only.
+
+    Raises
+    ------
+    StoreError: it does.
+    """
+    path = connection.filename
+    log = path + "-wal"
+    if os.path.exists(log) and os.path.getsize(log):
+        return  # the page may be there
+    if os.path.getsize(path) % int(connection.pragma("page_size")):
+        raise _damaged(path, apsw.CorruptError("its end is cut off"))
+
+
 @contextlib.contextmanager
 def translated_errors(path: str) -> Iterator[None]:
     """Turn what SQLite raises into a StoreError that says what to do."""

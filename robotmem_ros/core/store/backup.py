@@ -23,7 +23,7 @@ import apsw
 
 from robotmem_ros.core.errors import StoreError
 from robotmem_ros.core.store import files, schema
-from robotmem_ros.core.store.access import open_to_read, translated_errors
+from robotmem_ros.core.store.access import open_to_read, refuse_cut, translated_errors
 
 Progress = Callable[[int, int], None]
 """Takes how much is done, and how much there is; stops the work by raising."""
@@ -56,6 +56,7 @@ def backup(path: str, target: str, progress: Progress = nothing) -> Copy:
     """
     with translated_errors(path), open_to_read(path) as source:
         schema.check(source)
+        refuse_cut(source)
         source.execute("BEGIN")
         return save(source, target, progress)
 

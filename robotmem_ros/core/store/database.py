@@ -22,7 +22,7 @@ import sqlite_vec
 from robotmem_ros.core.errors import ConfigError, StoreError
 from robotmem_ros.core.filters import Conditions
 from robotmem_ros.core.store import backup, files, schema
-from robotmem_ros.core.store.access import BUSY_TIMEOUT_MS, translated_errors
+from robotmem_ros.core.store.access import BUSY_TIMEOUT_MS, refuse_cut, translated_errors
 
 
 class Connection(apsw.Connection):
@@ -146,6 +146,7 @@ class Database:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         try:
             schema.check(connection)
+            refuse_cut(connection)
         finally:
             connection.close()
 

@@ -78,7 +78,7 @@ def insert(connection: Connection, new: NewMemory) -> int:
     connection.execute(
         "INSERT INTO texts VALUES (?, ?, ?)", (memory_id, new.content, ctx.write(new.context))
     )
-    if _index(connection, memory_id, new):
+    if index(connection, memory_id, new):
         connection.execute("UPDATE memories SET attributed = 1 WHERE id = ?", (memory_id,))
     connection.execute("INSERT INTO unembedded VALUES (?)", (memory_id,))
     return memory_id
@@ -107,7 +107,7 @@ def change(
     if new.content != old.content:
         vectors.remove(connection, memory_id)
         connection.execute("INSERT INTO unembedded VALUES (?)", (memory_id,))
-    attributed = _index(connection, memory_id, new)
+    attributed = index(connection, memory_id, new)
     connection.execute(
         "UPDATE memories SET identity = ?, attributed = ?, updated_at = ? WHERE id = ?",
         (identity(new), attributed, now, memory_id),
@@ -146,7 +146,7 @@ def index_some(connection: Connection, limit: int) -> int:
         (limit,),
     ).fetchall()
     for memory in map(rows.memory, batch):
-        attributed = _index(connection, memory.id, memory)
+        attributed = index(connection, memory.id, memory)
         connection.execute(
             "UPDATE memories SET attributed = ? WHERE id = ?", (attributed, memory.id)
         )
@@ -201,7 +201,7 @@ def number_of(connection: Connection, table: str, column: str, name: str) -> int
     return int(found)
 
 
-def _index(connection: Connection, memory_id: int, memory: NewMemory | Memory) -> bool:
+def index(connection: Connection, memory_id: int, memory: NewMemory | Memory) -> bool:
     """Put a memory into all indexes but that of vectors; return memories.attributed."""
     keywords.add(connection, memory_id, memory.content, memory.context)
     names = [*entities.from_context(memory.context), *entities.from_text(memory.content)]

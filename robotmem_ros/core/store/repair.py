@@ -13,8 +13,6 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
-import apsw
-
 from robotmem_ros.core import context as ctx
 from robotmem_ros.core.errors import StoreError
 from robotmem_ros.core.model import PerceptionType
@@ -101,7 +99,6 @@ def _fill(
     schema.migrate(connection)
     with connection:
         _compare(connection, repaired)
-        _count(connection)
         schema.renew_indexes(connection)
     done, total = 0, connection.execute("SELECT count(*) FROM unindexed").get
     with connection:
@@ -255,12 +252,3 @@ def _is_unchanged(connection: Connection, memory_id: int, row: tuple[Any, ...]) 
         return bool(records.identity(rows.memory(row)) == stored)
     except (StoreError, ValueError):
         return False
-
-
-def _count(connection: apsw.Connection) -> None:
-    connection.execute(
-        "UPDATE collections SET "
-        "memories = (SELECT count(*) FROM memories WHERE collection_id = collections.id), "
-        "superseded = (SELECT count(superseded_by) FROM memories "
-        "WHERE collection_id = collections.id)"
-    )

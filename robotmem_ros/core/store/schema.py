@@ -209,6 +209,18 @@ CREATE TABLE IF NOT EXISTS vector_changes (
 );
 """
 
+TRUTH = (
+    "memories",
+    "texts",
+    "collections",
+    "sessions",
+    "trajectory",
+    "forgotten",
+    "awaited",
+    "unindexed",
+)
+"""Tables that no other can bring back."""
+
 _INDEXES = (
     "words",
     "keywords",
@@ -317,11 +329,19 @@ def renew_indexes(connection: apsw.Connection) -> None:
     for table in _INDEXES:
         connection.execute(f"DROP TABLE IF EXISTS {table}")
     connection.execute(_INDEX_TABLES + _VECTOR_TABLES)
+    connection.execute("DELETE FROM vectors WHERE memory_id NOT IN (SELECT id FROM memories)")
     connection.execute(
         "INSERT OR IGNORE INTO unembedded SELECT id FROM memories "
         "WHERE id NOT IN (SELECT memory_id FROM vectors)"
     )
+    connection.execute("DELETE FROM unembedded WHERE memory_id NOT IN (SELECT id FROM memories)")
     connection.execute("INSERT OR IGNORE INTO unindexed SELECT id FROM memories")
+    connection.execute(
+        "UPDATE collections SET "
+        "memories = (SELECT count(*) FROM memories WHERE collection_id = collections.id), "
+        "superseded = (SELECT count(superseded_by) FROM memories "
+        "WHERE collection_id = collections.id)"
+    )
     # Until they are indexed their contexts are read, so that no filter misses one.
     connection.execute("UPDATE memories SET attributed = 0 WHERE attributed")
     for log in ("vector_changes", "document_changes"):

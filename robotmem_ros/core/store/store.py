@@ -21,6 +21,7 @@ from robotmem_ros.core.store import (
     backup,
     eligibility,
     files,
+    glance,
     imports,
     records,
     schema,
@@ -292,6 +293,14 @@ class Store:
             made = backup.save(connection, backup.name_now(self.path, folder), progress)
         backup.rotate(self.path, folder, keep)
         return made
+
+    def glance(self) -> tuple[str, str]:
+        """Return what is wrong with the memories, and what with the indexes alone, at a glance.
+
+        Each is "" if nothing was seen; check.check sees more.
+        """
+        with self._database.read() as connection:
+            return glance.glance(connection)
 
     def unindexed(self) -> int:
         """Return how many memories wait to be indexed."""
