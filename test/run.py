@@ -4,7 +4,8 @@
 
 Builds the environment first (see .ci/environment.py), then checks format, style and types,
 then runs the tests, in a ROS domain of their own that no other machine can hear. With
---core the tests of the core, its embedding backends and bags run, in an environment without ROS.
+--core the tests of the core, its embedding backends, bags and commands run, in an environment
+without ROS.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ sys.path.insert(0, str(ROOT / ".ci"))
 
 import environment  # noqa: E402
 
+CORE_TESTS = [f"test/{name}" for name in ("core", "core_episodes", "embedding", "bags", "cli")]
 CHECKS = (
     ("format", ["ruff", "format", "--check", "--quiet", "."]),
     ("style", ["ruff", "check", "--quiet", "."]),
@@ -44,7 +46,7 @@ def main(arguments: list[str]) -> int:
     if core:
         # The core as it stands in the checkout: nothing of the package is installed there.
         variables["PYTHONPATH"] = str(ROOT)
-        arguments = ["test/core", "test/core_episodes", "test/embedding", "test/bags", *arguments]
+        arguments = [*CORE_TESTS, *arguments]
     else:
         variables["ROS_DOMAIN_ID"] = str(environment.free_domain())
     # The program, not `python -m pytest`: that would import the sources of the checkout,

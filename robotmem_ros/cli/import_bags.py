@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 robotmem_ros contributors
 # SPDX-License-Identifier: Apache-2.0
-"""`robotmem import`: turn recorded bags into memories, with no ROS graph."""
+"""`robotmem import`: turn recorded bags into memories, or take exported ones, with no ROS."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import contextlib
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from robotmem_ros import params_file
+from robotmem_ros.cli.import_lines import import_lines, is_lines
 from robotmem_ros.cli.progress import Progress
 from robotmem_ros.core.config import Config
 from robotmem_ros.core.errors import ConfigError, InvalidRequestError, NotFoundError
@@ -26,15 +27,18 @@ DESCRIPTION = """\
 Read ROS 2 bags (sqlite3 and mcap, also damaged ones) and store what they hold: memories and
 episodes that were recorded from a node's topics, exactly as they were, and each bag, or each part
 of it, as an episode with its trajectory and what the robot sensed, by the same parameters as the
-node. The same bag imported twice is stored once. No ROS is needed."""
+node. Files of JSON Lines, as `robotmem export` writes them, give back what they hold. The same
+file imported twice is stored once. No ROS is needed."""
 
 EPILOG = """\
-exit code: 0 all is well, 1 a bag had problems (the rest was imported), 2 wrong usage or parameters
+exit code: 0 all is well, 1 a file had problems (the rest was imported), 2 wrong usage or
+parameters
 
 examples:
   robotmem import day1/ day2.mcap --params-file robotmem.yaml
   robotmem import trials/ --marker /note --collection trials
-  robotmem import patrol.mcap --gap 30 --dry-run"""
+  robotmem import patrol.mcap --gap 30 --dry-run
+  robotmem import robot.jsonl --db other.db"""
 
 _STORAGE = re.compile(r"(_\d+)?\.(db3|mcap)(\.zstd)?$")
 
@@ -56,6 +60,7 @@ class Tally:
     new_episodes: int = 0
     seconds: float = 0.0
     problems: list[str] = field(default_factory=list)
+    unit: str = "messages"
 
     def add(self, other: Tally) -> None:
         """Add what became of another bag."""
@@ -67,7 +72,7 @@ class Tally:
     def text(self, dry_run: bool) -> str:
         """Return all of it in one line."""
         rate = self.messages / self.seconds if self.seconds > 0 else 0.0
-        read = f"{self.messages} messages read ({rate:.0f}/s)"
+        read = f"{self.messages} {self.unit} read ({rate:.0f}/s)"
         if dry_run:
             return f"{read}; would store {self.memories} memories, {self.episodes} episodes"
         updated, known = self.changed - self.new, self.memories - self.changed
@@ -103,6 +108,16 @@ class Sink:
         is_new = not self._has(found.session_id)
         return self._memory.import_episode(found), int(is_new)
 
+    def put_memories(self, found: Sequence[Memory]) -> int:
+        """Store memories, all or none; return how many changed.
+
+        Raises
+        ------
+        InvalidRequestError: one of them cannot be stored.
+        StoreError: the database cannot be written.
+        """
+        return self._memory.import_memories(found) if self._memory is not None else 0
+
     def _has(self, session_id: str) -> bool:
         assert self._memory is not None
         try:
@@ -116,7 +131,7 @@ def add_to(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "import",
-        help="turn recorded bags into memories",
+        help="turn recorded bags into memories, or take exported ones",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -126,7 +141,7 @@ def add_to(commands: Any) -> None:
         nargs="+",
         metavar="BAG",
         type=Path,
-        help="folder of a bag, or a .db3 or .mcap file",
+        help="folder of a bag, or a .db3, .mcap or .jsonl file",
     )
     parser.add_argument(
         "--params-file", type=Path, metavar="YAML", help="the parameters of the node"
@@ -179,26 +194,27 @@ def run(chosen: argparse.Namespace) -> int:
     ConfigError: a parameter is wrong.
     StoreError: the database cannot be opened or written.
     """
-    try:
-        from robotmem_ros.bags.recording import Cutting
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"bags cannot be read without {error.name}: python3 -m pip install rosbags"
-        ) from error
     parameters = params_file.read(chosen.params_file, chosen.set, **_options(chosen))
     for sentence in parameters.unknown():
         print(f"note: {sentence}", file=sys.stderr)
-    cutting = Cutting(chosen.marker, chosen.gap, chosen.memories_only)
+    lines = {path for path in chosen.bags if is_lines(path)}
+    cutting = _cutting(chosen) if lines != set(chosen.bags) else None
     total = Tally()
     with _sink(parameters.config, chosen.dry_run) as sink:
         bags = [bag for path in chosen.bags for bag in bags_in(path)]
         for path in bags:
-            tally = import_bag(path, sink, parameters, cutting, chosen.namespace)
+            tally = Tally()
+            if path in lines:
+                tally.unit = total.unit = "lines"
+                import_lines(path, sink, tally)
+            else:
+                tally = import_bag(path, sink, parameters, cutting, chosen.namespace)
             print(f"{path}: {tally.text(chosen.dry_run)}", flush=True)
             for problem in tally.problems:
                 print(f"{path}: problem: {problem}", file=sys.stderr, flush=True)
             total.add(tally)
-    print(f"{len(bags)} bags: {total.text(chosen.dry_run)}; {len(total.problems)} problems")
+    what = "files" if lines else "bags"
+    print(f"{len(bags)} {what}: {total.text(chosen.dry_run)}; {len(total.problems)} problems")
     return PROBLEMS if total.problems else 0
 
 
@@ -267,6 +283,16 @@ def import_bag(
     tally.new = min(tally.changed, max(0, sink.rows() - before))
     tally.seconds = time.perf_counter() - start
     return tally
+
+
+def _cutting(chosen: argparse.Namespace) -> Any:
+    try:
+        from robotmem_ros.bags.recording import Cutting
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"bags cannot be read without {error.name}: python3 -m pip install rosbags"
+        ) from error
+    return Cutting(chosen.marker, chosen.gap, chosen.memories_only)
 
 
 @contextlib.contextmanager

@@ -8,11 +8,11 @@ import argparse
 import os
 import sys
 
-from robotmem_ros.cli import import_bags
+from robotmem_ros.cli import backup, check, export, import_bags, repair, stats
 from robotmem_ros.core.errors import RobotMemoryError
 
-COMMANDS = (import_bags,)
-"""Modules with a function `add_to`, which adds a command, in the order of the help."""
+COMMANDS = (import_bags, export, backup, check, repair, stats)
+"""Modules with a function `add_to`, which adds one or two commands, in the order of the help."""
 
 WRONG_USAGE = 2
 INTERRUPTED = 130

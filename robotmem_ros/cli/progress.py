@@ -25,7 +25,7 @@ class Progress:
     def __init__(self, stream: TextIO, label: str, total: int) -> None:
         self._stream = stream
         self._label = label
-        self._total = total
+        self.total = total
         self._shows = stream.isatty()
         self._start = time.monotonic()
         self._due = self._start
@@ -50,10 +50,10 @@ class Progress:
 
     def _line(self, done: int, seconds: float) -> str:
         rate = done / seconds if seconds > 0 else 0.0
-        if not self._total:
+        if not self.total:
             return f"{self._label}: {done} messages, {rate:.0f}/s"
-        share = min(1.0, done / self._total)
+        share = min(1.0, done / self.total)
         filled = round(share * _BAR)
         bar = "#" * filled + "." * (_BAR - filled)
-        left = f"{(self._total - done) / rate:.0f} s left" if rate else _UNKNOWN
+        left = f"{(self.total - done) / rate:.0f} s left" if rate else _UNKNOWN
         return f"{self._label}: [{bar}] {share:4.0%} {rate:.0f}/s, {left}"

@@ -89,6 +89,7 @@ def memory(given: Memory, config: Config) -> tuple[NewMemory, str]:
         created_at=created_at,
         updated_at=checks.time("updated_at", given.updated_at) or created_at,
         access_count=max(0, given.access_count),
+        return_count=max(0, given.return_count),
     )
     superseded_by = given.superseded_by and _uuid("superseded_by", given.superseded_by)
     return new, "" if superseded_by == new.uuid else superseded_by

@@ -349,7 +349,17 @@ class RobotMemory:
         InvalidRequestError: a field has a value that cannot be used.
         StoreError: it could not be stored.
         """
-        changed = self._store.put(*incoming.memory(memory, self._config))
+        return self.import_memories([memory]) > 0
+
+    def import_memories(self, memories: Sequence[Memory]) -> int:
+        """Store memories as by import_memory, all or none; return how many that changed.
+
+        Raises
+        ------
+        InvalidRequestError: a field of one of them has a value that cannot be used.
+        StoreError: they could not be stored.
+        """
+        changed = self._store.put_many([incoming.memory(one, self._config) for one in memories])
         if changed and self._worker is not None:
             self._worker.wake()
         return changed

@@ -44,7 +44,7 @@ DISAGREEMENTS = {
     "INSERT INTO keywords (keywords, rowid, content, entities) SELECT 'delete', memory_id, "
     "content, entities FROM documents WHERE memory_id = 7": "word index disagrees with memory 7",
     "INSERT INTO keywords (rowid, content) VALUES (7, 'more')": "word index",
-    "DELETE FROM places_node WHERE nodeno > 1": "index cannot be read",
+    "DELETE FROM places_node WHERE nodeno > 1": "the table places cannot be read",
     "DELETE FROM places_rowid WHERE rowid = 3": "RTree",
     "DROP TABLE attributes": "attributes is missing",
     "DROP TABLE keywords": "keywords is missing",

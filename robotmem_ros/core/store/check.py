@@ -8,7 +8,6 @@ once more, in memory.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,26 +19,12 @@ from robotmem_ros.core.errors import StoreError
 from robotmem_ros.core.store import records, rows, schema
 from robotmem_ros.core.store.access import open_to_read, refuse_cut, translated_errors
 from robotmem_ros.core.store.backup import Progress, nothing
+from robotmem_ros.core.store.comparison import IndexComparison
 from robotmem_ros.core.store.database import Connection
 
 _AT_ONCE = 500
 _SHOWN = 5  # numbers in a sentence
 _STEPS_OF_SQLITE = 100_000
-
-_INDEXED = {
-    "keyword": "SELECT memory_id, content, entities, length FROM documents WHERE memory_id",
-    "entity": "SELECT l.memory_id, e.name FROM memory_entities AS l "
-    "LEFT JOIN entities AS e ON e.id = l.entity_id WHERE l.memory_id",
-    "attribute": "SELECT a.memory_id, p.path, a.value FROM attributes AS a "
-    "LEFT JOIN paths AS p ON p.id = a.path_id WHERE a.memory_id",
-}
-"""What indexes hold of some memories; the number of the memory comes first."""
-
-_PLACES = (
-    "SELECT p.memory_id, n.name, p.place_min - p.place_max, p.x_min, p.x_max, p.y_min, p.y_max, "
-    "p.z_min, p.z_max FROM places AS p LEFT JOIN place_names AS n ON n.id = p.place_min"
-)
-_WORDS = 'SELECT doc, col, "offset", term FROM words'
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +86,14 @@ class _Check:
         damages, disagreements = tuple(self._damages), tuple(self._disagreements)
         return Checked(path, self._version, *self._counts, damages, disagreements)
 
-    def _note(self, error: Exception) -> None:
-        """Note what kept a step from its end."""
+    def _note(self, error: Exception, what: str = "") -> None:
+        """Note what kept a step from its end, unless it is what was seen already."""
         line = " ".join(str(error).split())[:300]
-        if isinstance(error, apsw.SQLError) and "is missing" in str(self._all()):
-            return  # that is why
         if getattr(error, "extendedresult", 0) == apsw.SQLITE_CORRUPT_VTAB:
-            self._disagreements.append(f"an index cannot be read ({line})")
-        elif not any(line in found for found in self._all()):
+            self._disagreements.append(f"{what or 'an index'} cannot be read ({line})")
+        elif what:
+            self._damages.append(f"{what} cannot be read to its end ({line})")
+        elif not self._damages and not (isinstance(error, apsw.SQLError) and self._disagreements):
             self._damages.append(f"not all of it can be read ({line})")
 
     def _all(self) -> list[str]:
@@ -132,22 +117,25 @@ class _Check:
 
         self._connection.set_progress_handler(go_on, _STEPS_OF_SQLITE)
         try:
-            found = self._connection.execute("PRAGMA integrity_check (20)").fetchall()
-        except apsw.CorruptError as error:  # of a virtual table, and the rest was not looked at
-            self._note(error)
-            found = [
-                row
-                for table in schema.TRUTH
-                for row in self._connection.execute(f"PRAGMA integrity_check ({table})")
-            ]
-        self._connection.set_progress_handler(None)
-        for row in found:
-            text = " ".join(str(row[0]).split())
-            if text == "ok":
+            self._run_sqlite_check("20")
+        except apsw.CorruptError:  # SQLite stops where it cannot read a table at all
+            names = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
+            for (name,) in self._connection.execute(names).fetchall():
+                try:
+                    self._run_sqlite_check(f'"{name}"')
+                except apsw.CorruptError as error:
+                    self._note(error, f"the table {name}")
+        finally:
+            self._connection.set_progress_handler(None)
+
+    def _run_sqlite_check(self, what: str) -> None:
+        for row in self._connection.execute(f"PRAGMA integrity_check ({what})"):
+            text = " ".join(str(row[0]).removeprefix("*** in database main ***").split())[:300]
+            if text == "ok" or text in self._all():
                 continue
             # What FTS5 and R*Trees say of themselves; the rest is of tables and their indexes.
             is_index = text.startswith("In RTree") or "fts5" in text.lower()
-            (self._disagreements if is_index else self._damages).append(text[:300])
+            (self._disagreements if is_index else self._damages).append(text)
 
     def _count(self) -> None:
         counts: Any = self._connection.execute(
@@ -163,64 +151,32 @@ class _Check:
 
     def _memories(self) -> None:
         """Compare each memory with its digest, and what each index holds of it."""
-        is_current = self._version == schema.VERSION and not self._disagreements
+        compared = None
+        if self._version == schema.VERSION and not self._disagreements:
+            compared = IndexComparison(self._connection)
         altered: list[int] = []
-        wrong: dict[str, list[int]] = {name: [] for name in _INDEXED}
-        places, words = _Sums(), _Sums()
-        scratch = Connection(":memory:")
-        schema.migrate(scratch)
-        total, done, last = self._counts[0], 0, -(2**63)
+        done = 0
         for batch in self._batches():
             for memory_id, identity, attributed, *row in batch:
                 try:
                     memory = rows.memory(tuple(row))
-                    if records.identity(memory) != identity:
-                        altered.append(memory_id)
-                    elif is_current and not self._waits(memory_id):
-                        is_attributed = records.index(scratch, memory_id, memory)
-                        if is_attributed != bool(attributed):
-                            wrong["attribute"].append(memory_id)
+                    is_unchanged = records.identity(memory) == identity
                 except (StoreError, ValueError):
+                    is_unchanged = False
+                if not is_unchanged:
                     altered.append(memory_id)
-            if is_current:
-                self._compare(scratch, last, batch[-1][0], altered, wrong)
-                places.take(scratch.execute(_PLACES), -1)
-                words.take(scratch.execute(_WORDS), -1)
-                schema.renew_indexes(scratch)
-            last = batch[-1][0] + 1
+                elif compared is not None and not self._waits(memory_id):
+                    compared.add(memory_id, memory, bool(attributed))
+            if compared is not None:
+                compared.compare(batch[-1][0])
             done += len(batch)
-            self._progress(done, total)
-        if is_current:
-            self._compare(scratch, last, 2**63 - 1, altered, wrong)
-        scratch.close()
+            self._progress(done, self._counts[0])
         if altered:
             self._damages.append(f"{_some(altered)} differs from what was learned")
-        if is_current:
-            places.take(self._connection.execute(_PLACES), 1)
-            words.take(self._connection.execute(_WORDS), 1)
-            wrong["place"], wrong["word"] = places.rest(altered), words.rest(altered)
-        for name, numbers in wrong.items():
-            if numbers:
-                self._disagreements.append(
-                    f"the {name} index disagrees with {_some(sorted(set(numbers)))}"
-                )
-
-    def _compare(
-        self,
-        scratch: Connection,
-        first: int,
-        last: int,
-        altered: list[int],
-        wrong: dict[str, list[int]],
-    ) -> None:
-        for name, query in _INDEXED.items():
-            found, expected = (
-                Counter(connection.execute(f"{query} BETWEEN ? AND ?", (first, last)))
-                for connection in (self._connection, scratch)
-            )
-            if found != expected:
-                differing = {row[0] for row in (found - expected) + (expected - found)}
-                wrong[name] += sorted(differing - set(altered))
+        if compared is not None:
+            for name, numbers in compared.finish(altered).items():
+                if numbers:
+                    self._disagreements.append(f"the {name} index disagrees with {_some(numbers)}")
 
     def _batches(self) -> Iterator[list[Any]]:
         last = -(2**63)
@@ -253,27 +209,6 @@ class _Check:
             numbers = [row[0] for row in self._connection.execute(query)]
             if numbers:
                 self._disagreements.append(f"{_some(numbers)} {sentence}")
-
-
-class _Sums:
-    """Compares two sets of rows by memory, each seen in any order, without keeping them."""
-
-    def __init__(self) -> None:
-        self._sums: dict[int, int] = {}
-
-    def take(self, found: Iterator[tuple[Any, ...]], sign: int) -> None:
-        """Add rows to, or take them from, what is known of the memory that is named first."""
-        sums = self._sums
-        for row in found:
-            left = sums.get(row[0], 0) + sign * hash(row)
-            if left:
-                sums[row[0]] = left
-            else:
-                sums.pop(row[0], None)
-
-    def rest(self, but: list[int]) -> list[int]:
-        """Return the memories of which not all rows were both added and taken."""
-        return sorted(self._sums.keys() - set(but))
 
 
 _RELATIONS = {

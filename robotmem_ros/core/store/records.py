@@ -25,7 +25,7 @@ class NewMemory:
     ----------
     now: wall time of storing; counts as the last access.
     created_at, updated_at: wall times, where it was first stored elsewhere; 0 means now.
-    access_count: how often it was read there.
+    access_count, return_count: how often it was read there, and returned by a recall.
     """
 
     uuid: str
@@ -43,6 +43,7 @@ class NewMemory:
     created_at: int = 0
     updated_at: int = 0
     access_count: int = 0
+    return_count: int = 0
 
 
 def insert(connection: Connection, new: NewMemory) -> int:
@@ -62,6 +63,7 @@ def insert(connection: Connection, new: NewMemory) -> int:
         "confidence": new.confidence,
         "last_access": new.now,
         "access_count": new.access_count,
+        "return_count": new.return_count,
         "attributed": 0,
         "created_at": new.created_at or new.now,
         "updated_at": new.updated_at or new.created_at or new.now,

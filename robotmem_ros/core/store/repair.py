@@ -112,7 +112,7 @@ def _fill(
         "(SELECT count(*) FROM vectors)"
     ).get
     repaired.memories, repaired.episodes, repaired.vectors = counts
-    repaired.lost = max(0, salvage.expected - repaired.memories)
+    repaired.lost = max(repaired.lost, salvage.expected - repaired.memories)
     connection.pragma("journal_mode", "delete")
     return repaired
 
@@ -149,6 +149,7 @@ def _join(connection: Connection, repaired: Repaired) -> None:
     """Give a stand-in to what points to something lost, or cut it off."""
     execute = connection.execute
     execute("DELETE FROM memories WHERE id NOT IN (SELECT memory_id FROM texts)")
+    repaired.lost = connection.changes()
     known = "(SELECT id FROM memories)"
     execute(
         "DELETE FROM texts WHERE memory_id IN (SELECT memory_id FROM doubtful_texts) "

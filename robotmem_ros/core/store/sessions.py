@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+import apsw
+
 from robotmem_ros.core import context as ctx
 from robotmem_ros.core.errors import InvalidRequestError, NotFoundError
 from robotmem_ros.core.model import Context, Episode, Memory, Pose
@@ -144,7 +146,7 @@ class Sessions:
         """
 
         def action(connection: Connection) -> Episode:
-            episode = _episode(connection, session_id, decay_rate, now)
+            episode = read(connection, session_id, decay_rate, now)
             if episode.end:
                 how = "was interrupted" if episode.interrupted else "has ended already"
                 raise InvalidRequestError(
@@ -170,7 +172,7 @@ class Sessions:
                 "UPDATE memories SET superseded_by = ? WHERE id = ?",
                 [(survivor, merged) for merged, survivor in ending.merged.items()],
             )
-            return _episode(connection, session_id, decay_rate, now)
+            return read(connection, session_id, decay_rate, now)
 
         return self._write(action)
 
@@ -182,7 +184,7 @@ class Sessions:
         NotFoundError: there is no such episode.
         """
         with self._database.read() as connection:
-            return _episode(connection, session_id, decay_rate, now)
+            return read(connection, session_id, decay_rate, now)
 
     def ended(
         self,
@@ -206,7 +208,7 @@ class Sessions:
                 "AND (s.owner NOT NULL OR NOT ?2) ORDER BY s.closed_at DESC, s.id DESC LIMIT ?3",
                 (collection, own, limit),
             ).fetchall()
-            return [_episode(connection, str(name), decay_rate, now) for (name,) in names]
+            return [read(connection, str(name), decay_rate, now) for (name,) in names]
 
     def put(self, episode: Episode, memories: Sequence[tuple[NewMemory, str]], now: int) -> int:
         """Store an episode of another store, if it is not known, and its memories by uuid.
@@ -236,7 +238,20 @@ def _is_open(connection: Connection, session_id: str) -> bool:
     )
 
 
-def _episode(connection: Connection, session_id: str, decay_rate: float, now: int) -> Episode:
+def read(
+    connection: apsw.Connection,
+    session_id: str,
+    decay_rate: float = 0.0,
+    now: int = 0,
+    *,
+    with_memories: bool = True,
+) -> Episode:
+    """Return an episode, open or ended, with effective confidences.
+
+    Raises
+    ------
+    NotFoundError: there is no such episode.
+    """
     row: Any = connection.execute(
         f"SELECT {_COLUMNS} WHERE s.session_id = ? AND s.opened", (session_id,)
     ).get
@@ -245,24 +260,24 @@ def _episode(connection: Connection, session_id: str, decay_rate: float, now: in
             f"session_id: there is no episode {session_id!r}; ~/start_session opens one"
         )
     number, name, collection, context, start, end, outcome, summary, interrupted = row
-    read = rows.context(context)
+    parsed = rows.context(context)
     return Episode(
         session_id=name,
         collection=collection,
-        context=read,
-        context_json=context if rows.DAMAGED not in read else ctx.write(read),
+        context=parsed,
+        context_json=context if rows.DAMAGED not in parsed else ctx.write(parsed),
         start=start,
         end=end,
         outcome=outcome,
         summary=summary,
         interrupted=bool(interrupted),
-        memories=_memories(connection, number, decay_rate, now),
+        memories=_memories(connection, number, decay_rate, now) if with_memories else (),
         trajectory=_trajectory(connection, number),
     )
 
 
 def _memories(
-    connection: Connection, number: int, decay_rate: float, now: int
+    connection: apsw.Connection, number: int, decay_rate: float, now: int
 ) -> tuple[Memory, ...]:
     """Return the memories of an episode in the order they happened, its `episode` memory last."""
     found = connection.execute(
@@ -273,7 +288,7 @@ def _memories(
     return tuple(rows.memory(row, decay_rate, now) for row in found)
 
 
-def _trajectory(connection: Connection, number: int) -> tuple[Pose, ...]:
+def _trajectory(connection: apsw.Connection, number: int) -> tuple[Pose, ...]:
     found: Any = connection.execute(
         "SELECT frame_id, x, y, z, qx, qy, qz, qw, stamp FROM trajectory WHERE session_id = ? "
         "ORDER BY seq",

@@ -170,7 +170,13 @@ class Store:
         ----------
         superseded_by: uuid of the memory that replaced it; "" if none did.
         """
-        return self._write(lambda connection: imports.put_memory(connection, new, superseded_by))
+        return bool(self.put_many([(new, superseded_by)]))
+
+    def put_many(self, memories: Sequence[tuple[NewMemory, str]]) -> int:
+        """Store memories as by put, in one transaction; return how many that changed."""
+        return self._write(
+            lambda connection: sum([imports.put_memory(connection, *one) for one in memories])
+        )
 
     def touch(self, touched: Mapping[int, tuple[int, int, int]]) -> None:
         """Record that memories were read.
