@@ -34,6 +34,7 @@ SERVICES: dict[str, Any] = {
     "end_session": srv.EndSession,
     "backfill": Trigger,
     "reindex": Trigger,
+    "backup": Trigger,
     "change_state": ChangeState,
     "get_state": GetState,
     "set_parameters": SetParameters,

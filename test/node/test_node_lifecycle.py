@@ -51,6 +51,7 @@ def test_the_whole_life(managed: Lifecycle) -> None:
         ("save_perception", {"description": "x"}),
         ("backfill", {}),
         ("reindex", {}),
+        ("backup", {}),
     ):
         refused = getattr(robot, service)(**fields)
         assert not refused.success

@@ -24,6 +24,7 @@ from robotmem_ros.core.store.database import Connection
 
 _AT_ONCE = 500
 _SHOWN = 5  # numbers in a sentence
+_LINES = 20  # of what SQLite finds
 _STEPS_OF_SQLITE = 100_000
 
 
@@ -129,13 +130,20 @@ class _Check:
             self._connection.set_progress_handler(None)
 
     def _run_sqlite_check(self, what: str) -> None:
-        for row in self._connection.execute(f"PRAGMA integrity_check ({what})"):
-            text = " ".join(str(row[0]).removeprefix("*** in database main ***").split())[:300]
-            if text == "ok" or text in self._all():
-                continue
-            # What FTS5 and R*Trees say of themselves; the rest is of tables and their indexes.
-            is_index = text.startswith("In RTree") or "fts5" in text.lower()
-            (self._disagreements if is_index else self._damages).append(text)
+        found = [
+            line
+            for row in self._connection.execute(f"PRAGMA integrity_check ({what})")
+            for line in str(row[0]).splitlines()
+            if line != "ok" and not line.startswith("*** in database")
+        ]
+        # Pages to which nothing leads are what other damage has left.
+        others = [line for line in found if not line.endswith("never used")]
+        for line in others[:_LINES] or found[:1]:
+            if line not in self._all():
+                # What FTS5 and R*Trees say of themselves; the rest is of tables.
+                is_index = line.startswith(("In RTree", "Node ", "Mapping ")) or "_rowid" in line
+                is_index |= "fts5" in line.lower()
+                (self._disagreements if is_index else self._damages).append(line[:300])
 
     def _count(self) -> None:
         counts: Any = self._connection.execute(
