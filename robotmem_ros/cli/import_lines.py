@@ -18,7 +18,7 @@ from robotmem_ros.core.errors import InvalidRequestError
 from robotmem_ros.core.model import Episode, Memory, MemoryType
 
 if TYPE_CHECKING:
-    from robotmem_ros.cli.import_bags import Sink, Tally
+    from robotmem_ros.cli.sink import Sink, Tally
 
 _AT_ONCE = 200  # memories in one transaction
 _LONGEST_LINE = 500_000_000

@@ -23,7 +23,7 @@ from robotmem_ros.core.config import Config
 from robotmem_ros.core.errors import RobotMemoryError, StoreError
 from robotmem_ros.core.memory import RobotMemory
 from robotmem_ros.core.model import Experience, Pose, Query
-from robotmem_ros.core.store import Store, backup, files, schema
+from robotmem_ros.core.store import Store, backup, files, repair, schema
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o277], ids="umask {:03o}".format)
@@ -162,6 +162,73 @@ def test_old_backups_go_but_nothing_else_does(tmp_path: Path, db_path: str) -> N
     kept = {str(path) for path in folder.iterdir()} - {str(folder / name) for name in strangers}
     assert kept == set(names[2:])
     assert strangers.items() <= bytes_of(folder).items()
+
+
+def test_what_a_killed_backup_left_goes_with_the_next(tmp_path: Path, db_path: str) -> None:
+    left = tmp_path / ".memories.db.20200101T000000.000Z.backup.0123abcd.partial"
+    fresh = tmp_path / ".memories.db.20300101T000000.000Z.backup.0123abcd.partial"
+    other = tmp_path / ".other.db.20200101T000000.000Z.backup.0123abcd.partial"
+    for path in (left, fresh, other):
+        path.write_bytes(b"half")
+    for path in (left, other):
+        os.utime(path, (1.0, 1.0))
+    with start(db_path) as memory:
+        memory.backup()
+        assert "checked" in finished(memory)
+    assert (left.exists(), fresh.exists(), other.exists()) == (False, True, True)
+
+
+SMALL_DISK = """
+import resource, sys
+from robotmem_ros.core.errors import StoreError
+from robotmem_ros.core.store import backup, repair
+import test_backup
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), -1))  # writing beyond fails
+try:
+    getattr(test_backup, sys.argv[1])(sys.argv[2])
+except StoreError as error:
+    print(str(error))
+"""
+
+
+def small_backup(path: str) -> None:
+    backup.backup(path, path + ".copy")
+
+
+def small_repair(path: str) -> None:
+    repair.repair(path, path + ".copy")
+
+
+def small_restore(path: str) -> None:
+    backup.restore(path, path + ".x/y.db", False)
+    backup.restore(path, path + ".old", True)
+
+
+def small_migration(path: str) -> None:
+    schema.MIGRATIONS = (*schema.MIGRATIONS, ("more", adds_a_table))
+    schema.VERSION += 1
+    start(path)
+
+
+@pytest.mark.parametrize("size", [0, 5000, 100_000])
+@pytest.mark.parametrize(
+    "what", ["small_backup", "small_repair", "small_restore", "small_migration"]
+)
+def test_a_disk_that_gets_full_leaves_all_as_it_was(
+    tmp_path: Path, db_path: str, what: str, size: int
+) -> None:
+    with start(db_path) as memory:
+        learn(memory, 60)
+    assert os.path.getsize(db_path) > 150_000
+    shutil.copy(db_path, db_path + ".old")
+    before = bytes_of(tmp_path)
+    with process(SMALL_DISK, what, db_path, str(size)) as child:
+        said = " ".join(line_of(child))
+        assert child.wait() == 0
+    assert db_path in said
+    after = {name: content for name, content in bytes_of(tmp_path).items() if content}
+    assert {name: after[name] for name in before} == before
+    assert set(after) - set(before) <= {"memories.db-shm"}  # of a start that was given up
 
 
 def test_keep_0_keeps_all(tmp_path: Path, db_path: str) -> None:

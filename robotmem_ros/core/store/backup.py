@@ -155,6 +155,8 @@ def name_now(path: str, folder: str) -> str:
 def rotate(path: str, folder: str, keep: int) -> list[str]:
     """Remove all but the newest backups of a database from a folder; return what is gone.
 
+    What a backup that was killed has left goes as well.
+
     Parameters
     ----------
     keep: how many stay; 0 means all.
@@ -162,6 +164,7 @@ def rotate(path: str, folder: str, keep: int) -> list[str]:
     pattern = re.compile(re.escape(os.path.basename(path)) + r"\.\d{8}T\d{6}\.\d{3}Z\.backup")
     backups = sorted(name for name in os.listdir(folder) if pattern.fullmatch(name))
     gone = [os.path.join(folder, name) for name in backups[:-keep]] if keep else []
+    gone += files.abandoned(folder, os.path.basename(path))
     for name in gone:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import apsw
-import numpy as np
 
 from robotmem_ros.core.errors import StoreError
 from robotmem_ros.core.store import records, rows, schema
@@ -204,12 +203,10 @@ class _Check:
         return self._connection.execute(query, (memory_id,)).get is not None
 
     def _vectors(self) -> None:
-        dimension = self._connection.execute("SELECT dimension FROM embedder").get
+        dimension: Any = self._connection.execute("SELECT dimension FROM embedder").get
         bad = []
         for memory_id, blob in self._connection.execute("SELECT memory_id, vector FROM vectors"):
-            is_vector = isinstance(blob, bytes) and len(blob) == 4 * (dimension or 0)
-            norm = np.linalg.norm(np.frombuffer(blob, "<f4")) if is_vector else 0.0
-            if not np.isfinite(norm) or norm == 0.0:
+            if not rows.is_vector(blob, dimension or 0):
                 bad.append(memory_id)
         if bad:
             self._disagreements.append(f"the vector of {_some(bad)} is none")

@@ -12,7 +12,9 @@ import contextlib
 import fcntl
 import os
 import pathlib
+import re
 import secrets
+import time
 from collections.abc import Iterator
 
 from robotmem_ros.core.errors import StoreError
@@ -20,6 +22,7 @@ from robotmem_ros.core.errors import StoreError
 SIDE_FILES = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a database file while that is open, or after a crash."""
 
+_ABANDONED = 86_400  # seconds without a change
 _FIRST_LOCK_BYTE, _LOCK_BYTES = 0x40000000, 512  # where SQLite locks a database file
 
 
@@ -82,6 +85,21 @@ def written(path: str) -> Iterator[str]:
         for name in (partial, *(partial + end for end in SIDE_FILES)):
             with contextlib.suppress(OSError):
                 os.unlink(name)
+
+
+def abandoned(folder: str, start: str) -> list[str]:
+    """Return what a process that was killed has begun, long ago, under names with that start."""
+    pattern = re.compile(
+        r"\." + re.escape(start) + r".*\.[0-9a-f]{8}\.partial(-wal|-shm|-journal)?"
+    )
+    found = []
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if pattern.fullmatch(name):
+            with contextlib.suppress(FileNotFoundError):
+                if time.time() - os.stat(path).st_mtime > _ABANDONED:
+                    found.append(path)
+    return found
 
 
 def refuse_existing(path: str) -> None:

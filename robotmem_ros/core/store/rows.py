@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
+
 from robotmem_ros.core import filters
 from robotmem_ros.core.errors import StoreError
 from robotmem_ros.core.model import Json, Memory, MemoryType, PerceptionType, Pose
@@ -69,6 +71,14 @@ def memory(row: tuple[Json, ...], decay_rate: float = 0.0, now: int = 0) -> Memo
         raise StoreError(
             f"memory {row[0]} is damaged ({error}); run robotmem check, then robotmem repair"
         ) from error
+
+
+def is_vector(blob: Json, dimension: int) -> bool:
+    """Return whether a blob is a vector that can be compared with others."""
+    if not isinstance(blob, bytes) or not blob or len(blob) != 4 * dimension:
+        return False
+    norm = np.linalg.norm(np.frombuffer(blob, "<f4"))
+    return bool(np.isfinite(norm) and norm > 0.0)
 
 
 def context(text: str) -> dict[str, Json]:

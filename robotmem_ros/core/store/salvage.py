@@ -17,6 +17,7 @@ from typing import Any
 import apsw
 
 from robotmem_ros.core.model import MemoryType
+from robotmem_ros.core.store import rows
 from robotmem_ros.core.store.pages import Pages, Row
 
 _UUID_LENGTH = 36
@@ -91,7 +92,7 @@ def _is_embedder(row: Fields) -> bool:
 
 def _is_vector(row: Fields) -> bool:
     vector = row["vector"]
-    return isinstance(vector, bytes) and len(vector) > 0 and len(vector) % 4 == 0
+    return isinstance(vector, bytes) and rows.is_vector(vector, len(vector) // 4)
 
 
 def _clear_what_is_no_pose(row: Fields) -> None:
