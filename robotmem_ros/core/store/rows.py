@@ -77,7 +77,8 @@ def is_vector(blob: Json, dimension: int) -> bool:
     """Return whether a blob is a vector that can be compared with others."""
     if not isinstance(blob, bytes) or not blob or len(blob) != 4 * dimension:
         return False
-    norm = np.linalg.norm(np.frombuffer(blob, "<f4"))
+    with np.errstate(over="ignore", invalid="ignore"):
+        norm = np.linalg.norm(np.frombuffer(blob, "<f4"))
     return bool(np.isfinite(norm) and norm > 0.0)
 
 
