@@ -132,7 +132,7 @@ def measure(
     now = synthetic.START + count * 10**9
     for i in range(queries):
         fields = {"collection": EVERY_COLLECTION, **kind.fields(i, count)}
-        query = Query(kind.text(maker), n=N, min_confidence=0.0, **fields)
+        query = Query(kind.text(maker), n=N, **fields)
         request = search.check(query, CONFIG, now, now)
         vector = maker.vectors(1)[0]
         start = time.perf_counter()

@@ -9,6 +9,7 @@ of an ordinary index.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,11 @@ class Range:
 
     low: bytes
     high: bytes | None = None
+
+    @property
+    def end(self) -> bytes:
+        """What is greater than every value in the range, and no other value is less."""
+        return self.low + b"\x00" if self.high is None else self.high
 
 
 def encode(value: Json) -> bytes:
@@ -83,6 +89,13 @@ def ranges(test: Test) -> list[Range] | None:
             "$gte": Range(low, last),
         }[test.operator]
     ]
+
+
+def positive_ranges(test: Test) -> tuple[list[Range] | None, bool]:
+    """Return the ranges that meet a test, and whether what is meant are the values in none."""
+    negated = test.operator == "$exists" and not test.operand
+    found = ranges(dataclasses.replace(test, operand=True) if negated else test)
+    return None if found is None or len(found) > MAX_RANGES else found, negated
 
 
 def path_texts(path: ctx.Path) -> list[str]:

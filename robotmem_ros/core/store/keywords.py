@@ -124,7 +124,7 @@ class Ranker:
             return np.searchsorted(held, numbers)
 
         order = Order(held, -self._scores[held], positions, rounding=0.0)
-        found = self.scores(order.first_eligible(self._connection, k, eligible))
+        found = self.scores(order.first_eligible(k, eligible).tolist())
         return sorted(found.items(), key=lambda item: (-item[1], item[0]))[:k]
 
     def _weigh(self) -> None:

@@ -62,7 +62,7 @@ def insert(connection: Connection, new: NewMemory) -> int:
         "confidence": new.confidence,
         "last_access": new.now,
         "access_count": new.access_count,
-        "attributed": 0,
+        "attributed": attributes.entries(new.context) is not None,
         "created_at": new.created_at or new.now,
         "updated_at": new.updated_at or new.created_at or new.now,
     }
@@ -78,8 +78,7 @@ def insert(connection: Connection, new: NewMemory) -> int:
     connection.execute(
         "INSERT INTO texts VALUES (?, ?, ?)", (memory_id, new.content, ctx.write(new.context))
     )
-    if _index(connection, memory_id, new):
-        connection.execute("UPDATE memories SET attributed = 1 WHERE id = ?", (memory_id,))
+    _index(connection, memory_id, new)
     connection.execute("INSERT INTO unembedded VALUES (?)", (memory_id,))
     return memory_id
 

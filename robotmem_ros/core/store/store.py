@@ -20,8 +20,7 @@ from robotmem_ros.core.store import eligibility, imports, records, schema, vecto
 from robotmem_ros.core.store.database import BrokenIndexError, Connection, Database
 from robotmem_ros.core.store.records import NewMemory
 from robotmem_ros.core.store.sessions import Sessions
-from robotmem_ros.core.store.snapshot import Snapshot
-from robotmem_ros.core.store.words import WordCopy
+from robotmem_ros.core.store.snapshot import Copies, Snapshot
 
 _T = TypeVar("_T")
 
@@ -51,9 +50,8 @@ class Store:
 
     def __init__(self, path: str) -> None:
         self._database = Database(path, eligibility.register)
-        self._words = WordCopy()
+        self._copies = Copies()
         self.was_mended = False
-        self._vectors = vectors.VectorSearch()
         self.sessions = Sessions(self._database, self._write)
 
     @property
@@ -79,7 +77,7 @@ class Store:
     def snapshot(self) -> Iterator[Snapshot]:
         """Lend a view of one moment of the store, for one query."""
         with self._database.read() as connection:
-            yield Snapshot(connection, self._words, self._vectors)
+            yield Snapshot(connection, self._copies)
 
     def add(self, new: NewMemory) -> tuple[int, bool]:
         """Store a memory; return its number, and whether it is new.
