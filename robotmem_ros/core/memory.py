@@ -86,6 +86,7 @@ class RobotMemory:
         self._touches = Touches(self._store)
         self._task = BackgroundTask()
         self._closed = threading.Event()
+        self._store.warm()
         self._store.was_mended = self._store.unindexed() > 0
         self._mend()
         self._worker: EmbeddingWorker | None = None

@@ -32,7 +32,7 @@ from robotmem_ros.core.store.order import Ids, grown
 MAX_CELLS = 10_000_000
 """Cells of all columns together, of four bytes each."""
 
-_AT_ONCE = 8192  # rows read in one go
+_AT_ONCE = 8192  # values read in one go
 _MANY_CHANGES = 20_000  # above, columns are read anew when they are next needed
 
 
@@ -233,19 +233,18 @@ def _read(connection: Connection, path: int) -> _Column:
     count = (connection.execute("SELECT max(id) FROM memories").get or 0) + 1
     places = np.zeros(count, np.int32)
     distinct = _SortedValues()
-    previous: bytes | None = None
     rows: Any = connection.execute(
-        "SELECT value, memory_id FROM attributes INDEXED BY attributes_by_value "
-        "WHERE path_id = ? ORDER BY value",
+        "SELECT value, group_concat(memory_id, ' ') FROM attributes "
+        "INDEXED BY attributes_by_value WHERE path_id = ? GROUP BY value ORDER BY value",
         (path,),
     )
     while batch := list(itertools.islice(rows, _AT_ONCE)):
-        values, ids = zip(*batch, strict=True)
-        before = (previous, *values[:-1])
-        is_new = [value != last for value, last in zip(values, before, strict=True)]
-        places[np.array(ids)] = len(distinct) + np.cumsum(is_new)
-        distinct.extend(list(itertools.compress(values, is_new)))
-        previous = values[-1]
+        values, texts = zip(*batch, strict=True)
+        of_each = [text.count(" ") + 1 for text in texts]
+        first = len(distinct) + 1
+        ids = np.fromstring(" ".join(texts), np.int64, sep=" ")
+        places[ids] = np.repeat(np.arange(first, first + len(values)), of_each)
+        distinct.extend(values)
     return _Column(places, distinct)
 
 

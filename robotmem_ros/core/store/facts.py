@@ -10,9 +10,8 @@ writes to the file. It takes 42 bytes a memory.
 from __future__ import annotations
 
 import dataclasses
-import itertools
+import math
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,12 +27,20 @@ from robotmem_ros.core.store.order import Ids, grown
 
 Flags = npt.NDArray[np.bool_]
 
-_SELECT = (
-    "SELECT m.id, m.superseded_by IS NULL, m.attributed, m.collection_id, "
-    "coalesce(m.session_id, 0), m.stamp, m.expires, m.confidence, m.last_access "
+_INTEGERS = " || ' ' || ".join(
+    (
+        "m.id",
+        "(m.superseded_by IS NULL)",
+        "m.attributed",
+        "m.collection_id",
+        "coalesce(m.session_id, 0)",
+        "m.stamp",
+        "m.expires",
+        "m.last_access",
+    )
 )
 _NEVER = 2**63 - 1
-_AT_ONCE = 8192  # rows read in one go
+_AT_ONCE = 50_000  # memories read in one go
 _MANY_CHANGES = 50_000  # above, reading all memories anew is quicker
 
 
@@ -54,24 +61,25 @@ class Facts:
     session: npt.NDArray[np.int32]
     stamp: npt.NDArray[np.int64]
     expires: npt.NDArray[np.int64]
-    confidence: npt.NDArray[np.float64]
     last_access: npt.NDArray[np.int64]
+    confidence: npt.NDArray[np.float64]
 
     @classmethod
     def empty(cls) -> Facts:
         """Return the columns of no memory."""
-        kinds = ("?", "?", "i4", "i4", "i8", "i8", "f8", "i8")
+        kinds = ("?", "?", "i4", "i4", "i8", "i8", "i8", "f8")
         columns: list[Any] = [np.zeros(0, kind) for kind in kinds]
         return cls(*columns)
 
     def grown(self, length: int) -> Facts:
         """Return columns with room for so many memories; those that are none were never read."""
         columns = [grown(column, length) for column in self.columns()]
-        columns[-1][len(self.last_access) :] = _NEVER
-        return Facts(*columns)
+        found = Facts(*columns)
+        found.last_access[len(self.last_access) :] = _NEVER
+        return found
 
     def columns(self) -> tuple[npt.NDArray[Any], ...]:
-        """Return the columns in the order of _SELECT."""
+        """Return the columns in order: those of _INTEGERS but the first, and the confidence."""
         return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
 
     def meet(
@@ -144,26 +152,33 @@ class FactCopy:
         elif changed:
             ids = np.array(sorted(changed), np.int64)
             self._facts = self._facts.grown(int(ids[-1]) + 1)
-            rows = connection.execute(
-                f"{_SELECT} FROM carray(?) AS c CROSS JOIN memories AS m ON m.id = c.value",
-                (apsw.carray(ids),),
-            ).fetchall()
             self._facts.live[ids] = False  # those not found again are gone
-            self._put(rows)
+            source = "carray(?) AS c CROSS JOIN memories AS m ON m.id = c.value"
+            self._read(connection, source, apsw.carray(ids))
         self._seq = latest
 
     def _load(self, connection: Connection) -> None:
         last = connection.execute("SELECT max(id) FROM memories").get or 0
         self._facts = Facts.empty().grown(last + 1)
-        rows = connection.execute(f"{_SELECT} FROM memories AS m")
-        while batch := list(itertools.islice(rows, _AT_ONCE)):
-            self._put(batch)
+        for first in range(1, last + 1, _AT_ONCE):
+            source = "(SELECT * FROM memories WHERE id BETWEEN ? AND ?) AS m"
+            self._read(connection, source, first, first + _AT_ONCE - 1)
 
-    def _put(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        ids, *values = zip(*rows, strict=True) if rows else ((),)
-        numbers = np.array(ids, np.int64)
-        for column, new in zip(self._facts.columns(), values, strict=False):
-            column[numbers] = np.array(new, column.dtype)
+    def _read(self, connection: Connection, source: str, *values: object) -> None:
+        """Take in the memories AS m of a source, with the values for its SQL."""
+        sql = f"SELECT group_concat({_INTEGERS}, ' ') FROM {source}"
+        integers = connection.integers(sql, *values).reshape(-1, len(self._facts.columns()))
+        ids = integers[:, 0]
+        for column, new in zip(self._facts.columns(), integers.T[1:], strict=False):
+            column[ids] = new
+        # Nearly all have one confidence, and a text of decimals would round the others.
+        usual = connection.execute(f"SELECT m.confidence FROM {source} LIMIT 1", values).get
+        self._facts.confidence[ids] = usual
+        others: Any = connection.execute(
+            f"SELECT m.id, m.confidence FROM {source} WHERE m.confidence <> ?", (*values, usual)
+        )
+        for number, confidence in others:
+            self._facts.confidence[number] = confidence
 
 
 def _number(connection: Connection, sql: str, name: str) -> int:
@@ -187,9 +202,10 @@ def _confident(
         return np.maximum(0, conditions.wall_time - times) // filters.NANOSECONDS_PER_DAY
 
     longest = int(days_since(last_access.min()))
-    passed: Flags = confidence * base**longest >= least * (1.0 + 1e-9)
-    unsure = np.flatnonzero(~passed)
-    if len(unsure):
+    lowest = base**longest
+    passed: Flags = confidence >= (least * (1.0 + 1e-9) / lowest if lowest else math.inf)
+    if not passed.all():
+        unsure = np.flatnonzero(~passed)
         factors = np.array([base**days for days in range(longest + 1)])
         left = confidence[unsure] * factors[days_since(last_access[unsure])]
         passed[unsure] = left >= least

@@ -118,7 +118,7 @@ class Ranker:
         }
 
     def _top(self, k: int, eligible: Eligibility) -> list[tuple[int, float]]:
-        held = np.flatnonzero(self._scores)
+        held = np.flatnonzero(self._scores > 0.0)
 
         def positions(numbers: Ids) -> Ids:
             return np.searchsorted(held, numbers)

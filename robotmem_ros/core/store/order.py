@@ -88,7 +88,7 @@ class Order:
             if self._rounding:
                 rows = rows[keys <= _nth(keys, n) + self._rounding]
             else:
-                rows = rows[_are_first(keys, n)]
+                rows = rows[_first_places(keys, n)]
         found: Ids = self._ids[rows]
         return found
 
@@ -96,22 +96,22 @@ class Order:
         """Yield ever larger batches of rows, best first, each in order."""
         rows, keys = np.arange(len(self._keys)), self._keys
         while len(rows):
-            chosen = _are_first(keys, size)
-            best = rows[chosen]
+            places = _first_places(keys, size)
+            best = rows[places]
             yield best[np.argsort(self._keys[best], kind="stable")]
-            rows = rows[~chosen]
+            rows = np.delete(rows, places)
             keys = self._keys[rows]
             size *= 3
 
 
-def _are_first(keys: Keys, n: int) -> npt.NDArray[np.bool_]:
-    """Return which keys are the n smallest; of those that are tied the first."""
+def _first_places(keys: Keys, n: int) -> Ids:
+    """Return the places of the n smallest keys, ascending; of those that are tied the first."""
     if len(keys) <= n:
-        return np.ones(len(keys), np.bool_)
+        return np.arange(len(keys))
     last = _nth(keys, n)
-    chosen: npt.NDArray[np.bool_] = keys < last
-    chosen[np.flatnonzero(keys == last)[: n - np.count_nonzero(chosen)]] = True
-    return chosen
+    places = np.flatnonzero(keys <= last)
+    tied = np.flatnonzero(keys[places] == last)
+    return np.delete(places, tied[len(tied) - (len(places) - n) :])
 
 
 def _nth(keys: Keys, n: int) -> Any:

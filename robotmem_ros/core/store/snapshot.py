@@ -56,6 +56,12 @@ class Snapshot:
         self._copies = copies
         self._rankers: dict[tuple[str, ...], keywords.Ranker] = {}
 
+    def warm(self) -> None:
+        """Read into memory what any recall needs."""
+        self._copies.facts.view(self._connection)
+        self._copies.words.follow(self._connection)
+        self._copies.vectors.follow(self._connection)
+
     def eligible(self, conditions: Conditions) -> Eligibility:
         """Return which memories meet the conditions."""
         return eligibility.plan(

@@ -11,10 +11,11 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from robotmem_ros.core.errors import InvalidRequestError
+from robotmem_ros.core.errors import InvalidRequestError, StoreError
 from robotmem_ros.core.model import Context
 from robotmem_ros.core.store import eligibility, imports, records, schema, vectors
 from robotmem_ros.core.store.database import BrokenIndexError, Connection, Database
@@ -52,6 +53,7 @@ class Store:
         self._database = Database(path, eligibility.register)
         self._copies = Copies()
         self.was_mended = False
+        self._warming: threading.Thread | None = None
         self.sessions = Sessions(self._database, self._write)
 
     @property
@@ -72,6 +74,21 @@ class Store:
     def close(self) -> None:
         """Close the file; idempotent."""
         self._database.close()
+        if self._warming is not None:
+            self._warming.join()
+
+    def warm(self) -> None:
+        """Begin to read in the background what the first recall would wait for."""
+        if self._warming is None:
+            self._warming = threading.Thread(target=self._warm, name="robotmem-warm", daemon=True)
+            self._warming.start()
+
+    def _warm(self) -> None:
+        try:
+            with self.snapshot() as snapshot:
+                snapshot.warm()
+        except StoreError as error:
+            _LOG.debug("not read in advance: %s", error)  # a recall will tell
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[Snapshot]:

@@ -78,6 +78,10 @@ class VectorSearch:
     def __init__(self) -> None:
         self._copy = VectorCopy()
 
+    def follow(self, connection: Connection) -> None:
+        """Take in what has changed since the last time."""
+        self._copy.follow(connection)
+
     def top(
         self,
         connection: Connection,
@@ -123,6 +127,11 @@ class VectorCopy:
         self._seq = -1  # last change that the copy holds; -1: nothing was read yet
         self._centre: Vector
         self._clear(0, whole=True)
+
+    def follow(self, connection: Connection) -> None:
+        """Take in what has changed in the table since the last time."""
+        with self._lock:
+            self._follow(connection)
 
     def order(self, connection: Connection, query: Vector, exact: bool) -> tuple[Order, bool]:
         """Return the order of all vectors from a query, and whether it was truly measured."""
@@ -171,7 +180,6 @@ class VectorCopy:
             return float(unit(query) @ mean)
 
     def _follow(self, connection: Connection) -> None:
-        """Take in what has changed in the table since the last time."""
         latest, changed = schema.changes_since(connection, "vector_changes", self._seq)
         if latest < self._seq:
             return  # the copy is of a later moment: what is gone by now will not be found
