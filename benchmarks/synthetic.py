@@ -98,6 +98,24 @@ class Maker:
         )
 
 
+def plain(text: str) -> NewMemory:
+    """Return a memory that has nothing but a text."""
+    return NewMemory(
+        uuid="",
+        type=MemoryType.FACT,
+        perception_type=None,
+        content=text,
+        context={},
+        collection="default",
+        session_id="",
+        confidence=0.9,
+        stamp=START,
+        pose=None,
+        expires=0,
+        now=START,
+    )
+
+
 def fill(store: Store, maker: Maker, count: int) -> Iterator[int]:
     """Fill an empty store; yield how many memories are stored so far."""
     store.use_model(MODEL, DIMENSION)

@@ -35,12 +35,10 @@ def put(connection: apsw.Connection, memory_id: int, vector: Vector) -> None:
     if known is None:
         changes = connection.execute("SELECT max(seq) FROM vector_changes").get or 0
         if changes % _LOOKED_AT == 0:
-            _begin(connection)
+            begin(connection)
         return
-    middle, coded_to = known
-    _store(connection, np.array([memory_id]), vector[np.newaxis], middle)
-    if coded_to is not None:
-        _code_some(connection, middle, coded_to)
+    _store(connection, np.array([memory_id]), vector[np.newaxis], known[0])
+    catch_up(connection)
 
 
 def remove(connection: apsw.Connection, memory_id: int) -> None:
@@ -54,14 +52,43 @@ def remove_all(connection: apsw.Connection) -> None:
     connection.execute("DELETE FROM code_centre")
 
 
-def code_all(connection: apsw.Connection) -> None:
-    """Give every vector of a large store its code, in this transaction."""
-    _begin(connection)
-    while (known := centre(connection)) is not None:
-        middle, coded_to = known
-        if coded_to is None:
-            return
-        _code_some(connection, middle, coded_to)
+def begin(connection: apsw.Connection) -> None:
+    """Take the centre of the vectors anew, if they are many; they have no codes yet."""
+    remove_all(connection)
+    count = "SELECT count(*) FROM (SELECT 1 FROM vectors LIMIT ?)"
+    if connection.execute(count, (EXACT_LIMIT + 1,)).get <= EXACT_LIMIT:
+        return
+    last: Any = connection.execute("SELECT max(memory_id) FROM vectors").get
+    spread = np.unique(np.linspace(1, last, _SAMPLE).astype(np.int64))
+    rows: Any = connection.execute(
+        "SELECT v.memory_id, v.vector FROM carray(?) AS c CROSS JOIN vectors AS v "
+        "ON v.memory_id = c.value WHERE length(v.vector) = 4 * (SELECT dimension FROM embedder)",
+        (apsw.carray(spread),),
+    ).fetchall()
+    numbers, vectors = sound(rows)
+    if len(numbers):
+        blob = mean(vectors).astype("<f4").tobytes()
+        connection.execute("INSERT INTO code_centre VALUES (?, 0)", (blob,))
+        # Copies in memory may have taken another centre.
+        connection.execute("INSERT INTO vector_changes (memory_id) VALUES (0)")
+
+
+def catch_up(connection: apsw.Connection) -> bool:
+    """Give some of the older vectors their codes; return whether there may be more."""
+    known = centre(connection)
+    if known is None or known[1] is None:
+        return False
+    middle, coded_to = known
+    rows: Any = connection.execute(
+        "SELECT memory_id, vector FROM vectors WHERE memory_id > ? AND length(vector) = ? "
+        "ORDER BY memory_id LIMIT ?",
+        (coded_to, 4 * len(middle), _AT_ONCE),
+    ).fetchall()
+    if rows:
+        _store(connection, *sound(rows), middle)
+    is_last = len(rows) < _AT_ONCE  # those that come bring their own
+    connection.execute("UPDATE code_centre SET coded_to = ?", (None if is_last else rows[-1][0],))
+    return not is_last
 
 
 def centre(connection: apsw.Connection) -> tuple[Vector, int | None] | None:
@@ -90,39 +117,6 @@ def mean(vectors: Vector) -> Vector:
     """Return the mean of vectors of length 1."""
     found: Vector = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
     return found
-
-
-def _begin(connection: apsw.Connection) -> None:
-    """Take the centre of the vectors, if they are many."""
-    count = "SELECT count(*) FROM (SELECT 1 FROM vectors LIMIT ?)"
-    if connection.execute(count, (EXACT_LIMIT + 1,)).get <= EXACT_LIMIT:
-        return
-    last: Any = connection.execute("SELECT max(memory_id) FROM vectors").get
-    spread = np.unique(np.linspace(1, last, _SAMPLE).astype(np.int64))
-    rows: Any = connection.execute(
-        "SELECT v.memory_id, v.vector FROM carray(?) AS c CROSS JOIN vectors AS v "
-        "ON v.memory_id = c.value WHERE length(v.vector) = 4 * (SELECT dimension FROM embedder)",
-        (apsw.carray(spread),),
-    ).fetchall()
-    numbers, vectors = sound(rows)
-    if len(numbers):
-        blob = mean(vectors).astype("<f4").tobytes()
-        connection.execute("INSERT INTO code_centre VALUES (?, 0)", (blob,))
-        # Copies in memory may have taken another centre.
-        connection.execute("INSERT INTO vector_changes (memory_id) VALUES (0)")
-
-
-def _code_some(connection: apsw.Connection, centre: Vector, coded_to: int) -> None:
-    """Give the next of the older vectors their codes."""
-    rows: Any = connection.execute(
-        "SELECT memory_id, vector FROM vectors WHERE memory_id > ? AND length(vector) = ? "
-        "ORDER BY memory_id LIMIT ?",
-        (coded_to, 4 * len(centre), _AT_ONCE),
-    ).fetchall()
-    if rows:
-        _store(connection, *sound(rows), centre)
-    last = rows[-1][0] if rows else None
-    connection.execute("UPDATE code_centre SET coded_to = ?", (last,))
 
 
 def _store(connection: apsw.Connection, numbers: Ids, vectors: Vector, centre: Vector) -> None:

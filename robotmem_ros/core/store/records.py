@@ -13,7 +13,7 @@ from robotmem_ros.core import context as ctx
 from robotmem_ros.core import entities
 from robotmem_ros.core.errors import NotFoundError
 from robotmem_ros.core.model import Context, Memory, MemoryType, PerceptionType, Pose
-from robotmem_ros.core.store import attributes, keywords, places, rows, vectors
+from robotmem_ros.core.store import attributes, codes, keywords, places, rows, vectors
 from robotmem_ros.core.store.database import Connection
 
 
@@ -150,6 +150,7 @@ def index_some(connection: Connection, limit: int) -> int:
             "UPDATE memories SET attributed = ? WHERE id = ?", (attributed, memory.id)
         )
         connection.execute("DELETE FROM unindexed WHERE memory_id = ?", (memory.id,))
+    codes.catch_up(connection)
     return len(batch)
 
 

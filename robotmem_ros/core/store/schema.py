@@ -265,7 +265,9 @@ def _create_tables(connection: apsw.Connection) -> None:
 
 def _follow_facts_and_code_vectors(connection: apsw.Connection) -> None:
     connection.execute(_FACT_LOG + _CODE_TABLES)
-    codes.code_all(connection)
+    codes.begin(connection)
+    while codes.catch_up(connection):
+        pass
 
 
 MIGRATIONS: tuple[tuple[str, Callable[[apsw.Connection], None]], ...] = (
@@ -345,13 +347,12 @@ def renew_indexes(connection: apsw.Connection) -> None:
     # Until they are indexed their contexts are read, so that no filter misses one.
     connection.execute("UPDATE memories SET attributed = 0 WHERE attributed")
     connection.execute(_FACT_LOG)
-    if connection.execute("SELECT 1 FROM code_centre").get is None:
-        connection.execute("DELETE FROM codes")
     for log in ("vector_changes", "document_changes", "memory_changes"):
         if connection.execute(f"SELECT max(seq) FROM {log}").get is None:
             # The log was lost, and copies in memory know its numbers: go on far above them.
             connection.execute(f"INSERT INTO {log} VALUES (?, 0)", (time.time_ns(),))
         log_change(connection, log, 0)
+    codes.begin(connection)
 
 
 def log_change(connection: apsw.Connection, log: str, memory_id: int) -> None:

@@ -28,7 +28,7 @@ from robotmem_ros.core.store.database import Connection
 from robotmem_ros.core.store.eligibility import Eligibility
 from robotmem_ros.core.store.order import Ids, Keys, Order, grown
 
-_RESCORED = 300  # candidates by bits that are measured, at least
+RESCORED = 300  # candidates by bits that are measured, at least
 _MEASURED_ALL = 2_000  # up to so many eligible memories are all measured
 _ROUNDING = 1e-5  # of products in single precision
 _AT_ONCE = 4096  # rows read in one go
@@ -92,7 +92,7 @@ class VectorSearch:
     ) -> list[tuple[int, float]]:
         """Return the k nearest eligible memories with their cosine similarity, nearest first."""
         order, measured = self._copy.order(connection, query, exact)
-        wanted = k if measured else max(_RESCORED, 10 * k)
+        wanted = k if measured else max(RESCORED, 10 * k)
         if not measured and eligible.ids is not None and len(eligible.ids) <= _MEASURED_ALL:
             wanted = len(eligible.ids)
         found = order.first_eligible(wanted, eligible)
