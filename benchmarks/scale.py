@@ -30,6 +30,8 @@ from robotmem_ros.core.store import Store
 
 SIZES = (10_000, 100_000, 1_000_000)
 LEARNS = 200
+CACHE = pathlib.Path(tempfile.gettempdir()) / "robotmem_benchmark"
+"""Where the stores are kept."""
 
 
 def main() -> None:
@@ -39,7 +41,7 @@ def main() -> None:
     parser.add_argument(
         "--cache",
         type=pathlib.Path,
-        default=pathlib.Path(tempfile.gettempdir()) / "robotmem_benchmark",
+        default=CACHE,
         help="where the stores are kept",
     )
     parser.add_argument("--queries", type=int, default=50, help="queries of each kind")
@@ -49,12 +51,11 @@ def main() -> None:
     if options.one:
         print(json.dumps(_measure(options.cache, options.one, options.queries)))
         return
-    options.cache.mkdir(parents=True, exist_ok=True)
     empty_learn = _empty_store_learn()
     results: dict[str, Any] = {"empty_store_learn_p50_ms": empty_learn, "sizes": {}}
     print(f"learn on an empty store: p50 {empty_learn:.2f} ms\n")
     for count in options.sizes:
-        _make(options.cache, count)
+        make(options.cache, count)
         command = [sys.executable, __file__, "--one", str(count), "--cache", str(options.cache)]
         command += ["--queries", str(options.queries)]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
@@ -75,11 +76,12 @@ def _store_path(cache: pathlib.Path, count: int) -> pathlib.Path:
     return cache / f"memories-{count}.db"
 
 
-def _make(cache: pathlib.Path, count: int) -> None:
-    """Make the store of so many memories, unless it is in the cache."""
+def make(cache: pathlib.Path, count: int) -> pathlib.Path:
+    """Return the store of so many memories, made if it is not in the cache."""
     path = _store_path(cache, count)
     if path.exists():
-        return
+        return path
+    cache.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".new")
     for leftover in cache.glob(f"{new.name}*"):
         leftover.unlink()
@@ -90,6 +92,7 @@ def _make(cache: pathlib.Path, count: int) -> None:
     store.close()
     new.rename(path)
     print(f"\rmade {count} in {time.perf_counter() - start:.0f} s", file=sys.stderr)
+    return path
 
 
 def _measure(cache: pathlib.Path, count: int, queries: int) -> dict[str, Any]:
