@@ -43,7 +43,8 @@ def pair(
 
 def introduce(one: Any, other: Any) -> None:
     """Have a robot say something until the other has heard it: DDS takes a while to connect."""
-    said = one.learn(insight="hello")
+    # Not the same words from both: what the other has said already would be a duplicate, unsaid.
+    said = one.learn(insight=f"this is {one.name}")
     for number in itertools.count():
         if other.get(uuids=[said.uuid]).success:
             return
