@@ -23,6 +23,12 @@ from robotmem_ros import msg, qos  # noqa: E402
 
 NOW = time.time_ns() // 10**9
 
+COUNT = 3000
+"""Messages of a burst: more than a node takes while they come."""
+
+LATCHED = QoSProfile(depth=10, durability=QoSDurabilityPolicy.TRANSIENT_LOCAL)
+BEST_EFFORT = QoSProfile(depth=10, reliability=QoSReliabilityPolicy.BEST_EFFORT)
+
 
 def pair(
     start_node: Callable[..., Any], caller: Any, tmp_path: Any, names: str
@@ -147,7 +153,7 @@ def test_a_player_of_any_quality_of_service_is_heard_and_bad_messages_do_no_harm
     player = caller.node.create_publisher(msg.Memory, "/player/things", profile)
     words = caller.node.create_publisher(String, "/player/words", 10)
     harness.wait_for(lambda: player.get_subscription_count())
-    time.sleep(1.5)  # it may have to subscribe anew, as the player needs it
+    time.sleep(1.5)  # it may have to subscribe as the player needs it
     bad = [
         memory(1, uuid="no uuid"), memory(2, type="rumour"), memory(3, content=""),
         memory(4, context="{"), memory(5, collection="*"), memory(6, confidence=7.0),
@@ -169,14 +175,43 @@ def test_a_player_of_any_quality_of_service_is_heard_and_bad_messages_do_no_harm
 def test_a_burst_is_stored_completely(start_node: Callable[..., Any], caller: Any) -> None:
     process = start_node(import_topics="[/burst/memories]")
     robot = harness.Robot(caller, process.name).wait_ready()
-    player = caller.node.create_publisher(msg.Memory, "/burst/memories", qos.MEMORIES)
+    deep = QoSProfile(depth=COUNT, durability=QoSDurabilityPolicy.VOLATILE)
+    player = caller.node.create_publisher(msg.Memory, "/burst/memories", deep)
     harness.wait_for(lambda: player.get_subscription_count())
     time.sleep(0.5)
-    for number in range(800):
+    for number in range(COUNT):
         player.publish(memory(number))
     statuses = caller.listen(msg.Status, f"{process.name}/status", qos.STATUS)
-    harness.wait_for(lambda: statuses and statuses[-1].memories == 800)
-    assert robot.get(uuids=[memory(799).uuid]).memories[0].content == "played 799"
+    harness.wait_for(lambda: statuses and statuses[-1].memories == COUNT)
+    last = robot.get(uuids=[memory(COUNT - 1).uuid]).memories[0]
+    assert last.content == f"played {COUNT - 1}"
+    assert "lost" not in process.stderr
+
+
+def test_who_joins_with_another_quality_of_service_costs_the_others_no_message(
+    start_node: Callable[..., Any], caller: Any
+) -> None:
+    process = start_node(import_topics="[/mixed/memories]")
+    robot = harness.Robot(caller, process.name).wait_ready()
+    steady = caller.node.create_publisher(msg.Memory, "/mixed/memories", qos.MEMORIES)
+    harness.wait_for(lambda: steady.get_subscription_count())
+    time.sleep(0.5)
+    joined = []
+    for number in range(900):
+        if number in (100, 500):  # DDS and the node have both a good second to find each
+            profile = LATCHED if number == 100 else BEST_EFFORT
+            joined.append(caller.node.create_publisher(msg.Memory, "/mixed/memories", profile))
+            joined[-1].publish(memory(1000 + number))
+        steady.publish(memory(number))
+        time.sleep(0.005)
+    joined[-1].publish(memory(2000))
+    numbers = (*range(900), 1100, 2000)
+    uuids = [memory(number).uuid for number in numbers]
+    for start in range(0, len(uuids), 100):
+        some = uuids[start : start + 100]
+        harness.wait_for(lambda some=some: robot.get(uuids=some).success, timeout=10.0)
+    for publisher in (steady, *joined):
+        caller.node.destroy_publisher(publisher)
 
 
 @pytest.mark.parametrize(
