@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import harness
 from bag_writer import FORMATS, SECOND, TYPES, offered
 from rclpy.qos import QoSDurabilityPolicy, QoSProfile
+from rclpy.serialization import deserialize_message
 from rosbags.interfaces import QosDurability
 from rosbags.rosbag2 import Reader, Writer
 
@@ -90,54 +90,57 @@ class Player:
 
 
 class Recorder:
-    """Writes what is said on some topics into a bag, as it comes.
+    """Takes what is said on some topics, as it is, for a bag.
 
     Attributes
     ----------
-    counts: how many messages of each topic were written.
+    heard: topic, wall time and serialised message, in the order in which they came.
 
     Parameters
     ----------
     topics: with the type of their messages and the quality of service of their publisher.
     """
 
-    def __init__(
-        self, caller: Any, bag: Path, storage: str, topics: dict[str, tuple[Any, QoSProfile]]
-    ) -> None:
-        self.counts = dict.fromkeys(topics, 0)
+    def __init__(self, caller: Any, topics: dict[str, tuple[Any, QoSProfile]]) -> None:
+        self.heard: list[tuple[str, int, bytes]] = []
+        self._topics = topics
         self._node = caller.node
-        self._lock = threading.Lock()
-        self._writer: Writer | None = Writer(bag, version=9, storage_plugin=FORMATS[storage])
-        self._writer.open()
-        self._subscriptions = []
-        for topic, (kind, profile) in topics.items():
-            latched = profile.durability == QoSDurabilityPolicy.TRANSIENT_LOCAL
-            connection = self._writer.add_connection(
-                topic,
-                f"robotmem_ros/msg/{kind.__name__}",
-                typestore=TYPES,
-                offered_qos_profiles=[offered(profile.depth, latched=latched)],
+        self._subscriptions = [
+            self._node.create_subscription(
+                kind, topic, functools.partial(self._take, topic), profile, raw=True
             )
-            write = functools.partial(self._write, connection)
-            self._subscriptions.append(
-                self._node.create_subscription(kind, topic, write, profile, raw=True)
-            )
+            for topic, (kind, profile) in topics.items()
+        ]
         caller.executor.wake()
 
-    def close(self) -> None:
-        """Record nothing more, and end the bag."""
+    def of(self, topic: str) -> list[Any]:
+        """Return what was heard of a topic."""
+        kind, _ = self._topics[topic]
+        return [deserialize_message(data, kind) for name, _, data in self.heard if name == topic]
+
+    def close(self, bag: Path, storage: str) -> None:
+        """Take nothing more, and write the bag."""
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
-        with self._lock:
-            writer, self._writer = self._writer, None
-            if writer is not None:
-                writer.close()
+        with Writer(bag, version=9, storage_plugin=FORMATS[storage]) as writer:
+            connections = {
+                topic: writer.add_connection(
+                    topic,
+                    f"robotmem_ros/msg/{kind.__name__}",
+                    typestore=TYPES,
+                    offered_qos_profiles=[offered(profile.depth, latched=_is_latched(profile))],
+                )
+                for topic, (kind, profile) in self._topics.items()
+            }
+            for topic, moment, data in list(self.heard):
+                writer.write(connections[topic], moment, data)
 
-    def _write(self, connection: Any, data: bytes) -> None:
-        with self._lock:
-            if self._writer is not None:
-                self._writer.write(connection, time.time_ns(), data)
-                self.counts[connection.topic] += 1
+    def _take(self, topic: str, data: bytes) -> None:
+        self.heard.append((topic, time.time_ns(), data))
+
+
+def _is_latched(profile: QoSProfile) -> bool:
+    return bool(profile.durability == QoSDurabilityPolicy.TRANSIENT_LOCAL)
 
 
 def nanoseconds(time: Any) -> int:
