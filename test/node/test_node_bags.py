@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,11 @@ from bag_writer import (  # noqa: E402
     Sent,
     amcl_pose,
     drive,
+    header,
+    joints,
+    make,
+    odometry,
+    pose,
     write_bag,
 )
 from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
@@ -63,13 +69,43 @@ def sources(tmp_path: Path) -> Path:
     return file
 
 
-def record(path: Path, storage: str) -> Path:
-    """Write a recording of a drive, in which the robot is told once more where it is."""
-    moved = Sent(START + 2 * SECOND, "/amcl_pose", amcl_pose(SIMULATED + 2 * SECOND, 12.0, 20.5))
-    sent = [*drive(5.0, simulated_from=SIMULATED, notes=NOTES), moved]
-    sent = [one for one in sent if one.topic != "/grip"]  # of a type that ROS does not have here
-    sent.sort(key=lambda one: one.time)
-    return write_bag(path, storage, sent, latched=["/amcl_pose"])
+def driven() -> list[Sent]:
+    """Return what is heard of a drive, in which the robot is told once more where it is."""
+    sent = [*drive(5.0, simulated_from=SIMULATED, notes=NOTES), at(2.0, amcl_pose, 12.0, 20.5)]
+    return [one for one in sent if one.topic != "/grip"]  # of a type that ROS does not have here
+
+
+def troubled() -> list[Sent]:
+    """Return the same with all that can be wrong in what a robot senses."""
+    sent = []
+    for one in driven():
+        seconds = (one.time - START) / SECOND
+        if one.topic == "/odom" and 0.9 < seconds < 1.06:
+            one = at(seconds, odometry, math.nan)
+        elif one.topic == "/joint_states" and seconds > 2.51:
+            continue  # it stops
+        elif one.topic == "/joint_states" and seconds > 2.49:
+            one = at(seconds, joints, *[0.25] * 10_000)
+        sent.append(one)
+    sent.append(at(0.5, amcl_pose, math.nan, 20.0))
+    in_an_hour = amcl_pose(SIMULATED + 3600 * SECOND, 77.0, 77.0)
+    sent.append(Sent(START + 3 * SECOND, "/amcl_pose", in_an_hour))
+    cup = make("geometry_msgs/msg/PoseStamped", header=header(0, "map"), pose=pose(1.0, 2.0))
+    sent.append(Sent(START + 4 * SECOND, "/cup", cup))  # its stamp is 0
+    return sent
+
+
+def at(seconds: float, kind: Callable[..., Any], *values: float) -> Sent:
+    """Return what is said that many seconds after the beginning."""
+    topic = {odometry: "/odom", amcl_pose: "/amcl_pose", joints: "/joint_states"}[kind]
+    offset = round(seconds * SECOND)
+    return Sent(START + offset, topic, kind(SIMULATED + offset, *values))
+
+
+def record(path: Path, storage: str, sent: list[Sent]) -> Path:
+    """Write a recording."""
+    in_order = sorted(sent, key=lambda one: one.time)
+    return write_bag(path, storage, in_order, latched=["/amcl_pose"])
 
 
 class Senses:
@@ -95,7 +131,8 @@ class Senses:
         for status in array.status:
             if status.name == self._name:
                 values = {value.key: value.value for value in status.values}
-                ages = {name: values.get(name, "") for name in HEARD.values()}
+                # Without what stands behind, such as that it is stale.
+                ages = {name: values.get(name, "").partition(";")[0] for name in HEARD.values()}
                 self._last = nanoseconds(array.header.stamp), ages
 
 
@@ -156,7 +193,7 @@ def test_a_bag_played_live_and_imported_offline_makes_the_same_memories_once(
     storage: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    bag = record(tmp_path / "bag", storage)
+    bag = record(tmp_path / "bag", storage, driven())
     live, offline = tmp_path / "live.db", tmp_path / "offline.db"
 
     process = start_node(
@@ -219,7 +256,7 @@ def test_episodes_between_notes_begin_end_and_lead_along_as_in_the_recording(
     start_node: Callable[..., Any], caller: Any, tmp_path: Path, sources: Path
 ) -> None:
     """Live, whoever hears the notes opens and ends them; offline the importer does."""
-    bag = record(tmp_path / "bag", "mcap")
+    bag = record(tmp_path / "bag", "mcap", driven())
     live, offline = tmp_path / "live.db", tmp_path / "offline.db"
     process = start_node(
         db_path=str(live),
@@ -251,8 +288,55 @@ def test_episodes_between_notes_begin_end_and_lead_along_as_in_the_recording(
     assert stored(live, MemoryType.FACT) == stored(offline, MemoryType.FACT)
     for one in (*episodes(live), *episodes(offline)):
         assert len(one.trajectory) >= 2
-        for pose in one.trajectory:
-            driven = (pose.stamp - SIMULATED) / SECOND  # seconds, at 0.5 m/s along x
-            assert pose.frame_id == "odom"
-            assert pose.position == pytest.approx((0.5 * driven, 0.0, 0.0))
-            assert one.start - SECOND // 10 <= pose.stamp <= one.end
+        for place in one.trajectory:
+            seconds = (place.stamp - SIMULATED) / SECOND  # at 0.5 m/s along x
+            assert place.frame_id == "odom"
+            assert place.position == pytest.approx((0.5 * seconds, 0.0, 0.0))
+            assert one.start - SECOND // 10 <= place.stamp <= one.end
+
+
+def test_what_is_wrong_in_a_recording_is_treated_the_same_live_and_offline(
+    start_node: Callable[..., Any], caller: Any, tmp_path: Path, sources: Path
+) -> None:
+    bag = record(tmp_path / "bag", "sqlite3", troubled())
+    live, offline = tmp_path / "live.db", tmp_path / "offline.db"
+    with sources.open("a") as file:
+        file.write("""\
+    joints.max_age: 1.0
+    cup.topic: /cup
+    cup.type: geometry_msgs/msg/PoseStamped
+    cup.fields: ["spatial.object_position = pose.position"]
+""")
+    more = "context_sources=[odom, amcl, joints, cup]"
+    process = start_node(
+        db_path=str(live),
+        use_sim_time=True,
+        arguments=("--params-file", str(sources), "-p", more.replace("=", ":=")),
+    )
+    robot = harness.Robot(caller, process.name).wait_ready()
+    senses = Senses(caller, process)
+    play(caller, process, senses, bag, lambda text: robot.learn(insight=text))
+    process.end()
+    command = ["import", str(bag), "--marker", "/note", "--params-file", str(sources)]
+    assert main([*command, "--set", more, "--db", str(offline)]) == 0
+
+    both = [stored(db, MemoryType.FACT) for db in (live, offline)]
+    # Without a stamp of its own a message happened when it came, which only the importer knows
+    # exactly.
+    came = [one[2].context["ros"].pop("cup") for one in both]
+    assert came[1]["stamp"] == 104.0
+    assert came[0]["stamp"] == pytest.approx(104.0, abs=0.2)
+    assert both[0] == both[1]
+
+    nan, array, stopped = both[0]
+    assert nan.pose is None
+    assert nan.context["ros"]["not_finite"] == ["spatial.odom", "spatial.position", "pose"]
+    assert "spatial" not in nan.context
+    assert nan.context["robot"] == {"speed": 0.5, "wrist": 0.2, "joints": [0.1, 0.2, 0.2]}
+    assert array.context["ros"]["too_long"] == ["robot.joints"]
+    assert array.context["robot"] == {"speed": 0.5, "wrist": 0.25}
+    assert stopped.context["ros"]["stale"] == {"joints": 1.55}
+    assert stopped.context["robot"] == {"speed": 0.5}
+    assert stopped.pose is not None  # that of the past, not the one of the future
+    assert stopped.pose.position == (12.0, 20.5, 0.0)
+    assert stopped.context["spatial"]["object_position"] == [1.0, 2.0, 0.0]
