@@ -137,7 +137,7 @@ class Senses:
 
 
 def play(
-    caller: Any, process: Any, senses: Senses, bag: Path, at_note: Callable[[str], None]
+    caller: Any, senses: Senses, bag: Path, at_note: Callable[[str], Any], rate: float = 3.0
 ) -> None:
     """Play a bag to a node, and do something at the moments of its notes."""
 
@@ -145,7 +145,7 @@ def play(
         senses.wait_for(player)
         at_note(message.data)
 
-    with Player(caller, bag, rate=3.0) as player:
+    with Player(caller, bag, rate) as player:
         player.wait_for_listeners(("/clock", *HEARD))
         player.play({"/note": pause})
         senses.wait_for(player)
@@ -208,7 +208,7 @@ def test_a_bag_played_live_and_imported_offline_makes_the_same_memories_once(
         assert answer.success, answer.message
         said.append(answer.status)
 
-    play(caller, process, senses, bag, learn)
+    play(caller, senses, bag, learn)
     assert said == ["created"] * len(NOTES)
     process.end()
     once = stored(live, MemoryType.FACT)
@@ -220,7 +220,7 @@ def test_a_bag_played_live_and_imported_offline_makes_the_same_memories_once(
     senses = Senses(caller, process)
     said.clear()
     for _ in range(2):  # to a node that has just started, and to one whose /clock jumps back
-        play(caller, process, senses, bag, learn)
+        play(caller, senses, bag, learn)
     assert said == ["duplicate"] * 2 * len(NOTES)
     process.end()
     assert stored(live, MemoryType.FACT) == once
@@ -263,6 +263,7 @@ def test_episodes_between_notes_begin_end_and_lead_along_as_in_the_recording(
         use_sim_time=True,
         arguments=("--params-file", str(sources)),
         pose_source="odom",
+        trajectory_rate=5.0,
     )
     robot = harness.Robot(caller, process.name).wait_ready()
     texts: list[str] = []
@@ -274,11 +275,13 @@ def test_episodes_between_notes_begin_end_and_lead_along_as_in_the_recording(
         assert robot.learn(insight=text).success
         texts.append(text)
 
-    play(caller, process, Senses(caller, process), bag, cut)
+    # As fast as it was: the way is sampled by the wall clock.
+    play(caller, Senses(caller, process), bag, cut, rate=1.0)
     assert robot.end_session(summary=texts[-1]).success
     process.end()
     command = ["import", str(bag), "--marker", "/note", "--params-file", str(sources)]
-    assert main([*command, "--set", "pose_source=odom", "--db", str(offline)]) == 0
+    command += ["--set", "pose_source=odom", "--set", "trajectory_rate=5.0"]
+    assert main([*command, "--db", str(offline)]) == 0
 
     told = [
         [(one.start, one.end, one.summary, one.interrupted) for one in episodes(db)]
@@ -315,7 +318,7 @@ def test_what_is_wrong_in_a_recording_is_treated_the_same_live_and_offline(
     )
     robot = harness.Robot(caller, process.name).wait_ready()
     senses = Senses(caller, process)
-    play(caller, process, senses, bag, lambda text: robot.learn(insight=text))
+    play(caller, senses, bag, lambda text: robot.learn(insight=text))
     process.end()
     command = ["import", str(bag), "--marker", "/note", "--params-file", str(sources)]
     assert main([*command, "--set", more, "--db", str(offline)]) == 0
