@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import signal
 import time
 from collections.abc import Callable
@@ -186,6 +187,25 @@ def test_a_burst_is_stored_completely(start_node: Callable[..., Any], caller: An
     last = robot.get(uuids=[memory(COUNT - 1).uuid]).memories[0]
     assert last.content == f"played {COUNT - 1}"
     assert "lost" not in process.stderr
+
+
+def test_what_a_player_says_faster_than_dds_carries_is_told_to_be_lost(
+    start_node: Callable[..., Any], caller: Any
+) -> None:
+    process = start_node(import_topics="[/hasty/memories]")
+    harness.Robot(caller, process.name).wait_ready()
+    shallow = QoSProfile(depth=1, durability=QoSDurabilityPolicy.VOLATILE)
+    player = caller.node.create_publisher(msg.Memory, "/hasty/memories", shallow)
+    harness.wait_for(lambda: player.get_subscription_count())
+    time.sleep(0.5)
+    numbers = itertools.count()
+
+    def is_told() -> bool:
+        for number in itertools.islice(numbers, 1000):
+            player.publish(memory(number, context=json.dumps({"padding": "x" * 5000})))
+        return "/hasty/memories: messages were lost on the way" in process.stderr
+
+    harness.wait_for(is_told)
 
 
 def test_who_joins_with_another_quality_of_service_costs_the_others_no_message(
