@@ -26,7 +26,7 @@ from robotmem_ros.core.store.database import Connection
 from robotmem_ros.core.store.facts import FactCopy, Facts, Flags
 from robotmem_ros.core.store.order import Ids
 
-FEW = 2_000
+FEW = 4_000
 """Up to this many eligible memories are ranked one by one."""
 
 LISTED = 20_000

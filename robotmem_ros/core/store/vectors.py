@@ -14,7 +14,6 @@ process writes to the file.
 from __future__ import annotations
 
 import itertools
-import json
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -28,8 +27,9 @@ from robotmem_ros.core.store.database import Connection
 from robotmem_ros.core.store.eligibility import Eligibility
 from robotmem_ros.core.store.order import Ids, Keys, Order, grown
 
-RESCORED = 300  # candidates by bits that are measured, at least
-_MEASURED_ALL = 2_000  # up to so many eligible memories are all measured
+RESCORED = 800
+"""Candidates by bits that are measured, at least."""
+
 _ROUNDING = 1e-5  # of products in single precision
 _AT_ONCE = 4096  # rows read in one go
 _IN_CACHE = 16_384  # codes
@@ -93,8 +93,8 @@ class VectorSearch:
         """Return the k nearest eligible memories with their cosine similarity, nearest first."""
         order, measured = self._copy.order(connection, query, exact)
         wanted = k if measured else max(RESCORED, 10 * k)
-        if not measured and eligible.ids is not None and len(eligible.ids) <= _MEASURED_ALL:
-            wanted = len(eligible.ids)
+        if not measured and eligible.ids is not None:
+            wanted = len(eligible.ids)  # they are few: all are measured
         found = order.first_eligible(wanted, eligible)
         nearest = self.similarities(connection, query, found.tolist())
         return sorted(nearest.items(), key=lambda item: (-item[1], item[0]))[:k]
@@ -103,13 +103,16 @@ class VectorSearch:
         self, connection: Connection, query: Vector, ids: Sequence[int]
     ) -> dict[int, float]:
         """Return the cosine similarity of those memories that have a vector."""
+        if not len(ids):
+            return {}
+        numbers = apsw.carray(np.array(ids, np.int64))
         return {
             memory_id: 1.0 - distance
             for memory_id, distance in connection.execute(
-                "SELECT v.memory_id, vec_distance_cosine(v.vector, ?1) FROM json_each(?2) AS j "
-                "CROSS JOIN vectors AS v ON v.memory_id = j.value "
+                "SELECT v.memory_id, vec_distance_cosine(v.vector, ?1) FROM carray(?2) AS c "
+                "CROSS JOIN vectors AS v ON v.memory_id = c.value "
                 "WHERE length(v.vector) = length(?1)",
-                (query.astype("<f4").tobytes(), json.dumps(list(ids))),
+                (query.astype("<f4").tobytes(), numbers),
             )
             if distance is not None  # of a damaged vector
         }
