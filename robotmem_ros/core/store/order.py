@@ -42,6 +42,11 @@ class Order:
         self._positions = positions
         self._rounding = rounding
 
+    @property
+    def length(self) -> int:
+        """How many memories there are, those that are gone included."""
+        return len(self._ids)
+
     def first_eligible(self, n: int, eligible: Eligibility) -> Ids:
         """Return the first n eligible memories, and with a rounding all those tied, in any order.
 

@@ -14,6 +14,7 @@ process writes to the file.
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -27,8 +28,9 @@ from robotmem_ros.core.store.database import Connection
 from robotmem_ros.core.store.eligibility import Eligibility
 from robotmem_ros.core.store.order import Ids, Keys, Order, grown
 
-RESCORED = 800
-"""Candidates by bits that are measured, at least."""
+RESCORED = 500
+"""Candidates by bits that are measured, at least; the more vectors there are, the closer they lie,
+so it is twice the root of their number where that is more."""
 
 _ROUNDING = 1e-5  # of products in single precision
 _AT_ONCE = 4096  # rows read in one go
@@ -92,7 +94,7 @@ class VectorSearch:
     ) -> list[tuple[int, float]]:
         """Return the k nearest eligible memories with their cosine similarity, nearest first."""
         order, measured = self._copy.order(connection, query, exact)
-        wanted = k if measured else max(RESCORED, 10 * k)
+        wanted = k if measured else max(RESCORED, 2 * math.isqrt(order.length), 10 * k)
         if not measured and eligible.ids is not None:
             wanted = len(eligible.ids)  # they are few: all are measured
         found = order.first_eligible(wanted, eligible)
