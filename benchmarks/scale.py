@@ -62,7 +62,7 @@ def main() -> None:
         results["sizes"][count] = row = json.loads(done.stdout)
         print(
             f"{count} memories: {row['file_mib']:.0f} MiB, start {row['start_s']:.2f} s, "
-            f"resident {row['resident_mib']:.0f} MiB, "
+            f"resident {row['resident_mib']:.0f} MiB (peak {row['resident_peak_mib']:.0f}), "
             f"learn p50 {row['learn_p50_ms']:.2f} ms\n{kinds.Figures.HEADER}"
         )
         for name, figures in row["kinds"].items():
@@ -150,9 +150,9 @@ def _empty_store_learn() -> float:
 
 
 def _resident() -> float:
-    """Return the memory of this process in MiB, shared pages of files left out."""
+    """Return the memory of this process in MiB, the libraries included."""
     for line in pathlib.Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon"):
+        if line.startswith("VmRSS"):
             return int(line.split()[1]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 

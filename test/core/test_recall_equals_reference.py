@@ -38,7 +38,11 @@ MODEL = "a model"
 
 WAYS: dict[str, dict[tuple[Any, str], int]] = {
     "as small stores are searched": {},
-    "by checking what ranks best": {(order, "CHECKED"): 0, (eligibility, "FEW"): 0},
+    "by checking what ranks best": {
+        (order, "CHECKED"): 0,
+        (eligibility, "FEW"): 0,
+        (keywords, "_TABULATED"): 0,
+    },
     "by checking or listing": {(order, "CHECKED"): 4, (eligibility, "FEW"): 4},
     "by one bit a dimension": {(codes, "EXACT_LIMIT"): 0, (vectors, "RESCORED"): 3},
     "without the commonest words": {(keywords, "MANY"): 0, (words, "FREQUENT"): 3},
@@ -48,6 +52,8 @@ WAYS: dict[str, dict[tuple[Any, str], int]] = {
         (eligibility, "FEW"): 3,
         (eligibility, "LISTED"): 3,
         (attribute_columns, "MAX_CELLS"): 40,
+        (keywords, "_TABULATED"): 0,
+        (vectors, "_AS_QUICK"): 1,
         (codes, "_LOOKED_AT"): 3,
         (codes, "_AT_ONCE"): 2,
         (codes, "EXACT_LIMIT"): 5,
@@ -64,6 +70,7 @@ WAYS: dict[str, dict[tuple[Any, str], int]] = {
         (attribute_columns, "MAX_CELLS"): 0,
         (attribute_columns, "_MANY_CHANGES"): 0,
         (facts, "_MANY_CHANGES"): 0,
+        (keywords, "_TABULATED"): 2,
         (codes, "_LOOKED_AT"): 1,
         (codes, "_SAMPLE"): 2,
         (codes, "EXACT_LIMIT"): 0,

@@ -13,6 +13,7 @@ process writes to the file.
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 import threading
@@ -33,6 +34,7 @@ RESCORED = 500
 so it is twice the root of their number where that is more."""
 
 _ROUNDING = 1e-5  # of products in single precision
+_AS_QUICK = 8  # vectors in a row, as one from the database
 _AT_ONCE = 4096  # rows read in one go
 _IN_CACHE = 16_384  # codes
 
@@ -93,16 +95,17 @@ class VectorSearch:
         exact: bool,
     ) -> list[tuple[int, float]]:
         """Return the k nearest eligible memories with their cosine similarity, nearest first."""
-        order, measured = self._copy.order(connection, query, exact)
-        wanted = k if measured else max(RESCORED, 2 * math.isqrt(order.length), 10 * k)
-        if not measured and eligible.ids is not None:
-            wanted = len(eligible.ids)  # they are few: all are measured
-        found = order.first_eligible(wanted, eligible)
-        nearest = self.similarities(connection, query, found.tolist())
-        return sorted(nearest.items(), key=lambda item: (-item[1], item[0]))[:k]
+        if eligible.ids is not None and self._copy.is_slower(connection, len(eligible.ids)):
+            found = eligible.ids
+        else:
+            order, measured = self._copy.order(connection, query, exact)
+            wanted = k if measured else max(RESCORED, 2 * math.isqrt(order.length), 10 * k)
+            found = order.first_eligible(wanted, eligible)
+        nearest = self.similarities(connection, query, np.sort(found))
+        return heapq.nsmallest(k, nearest.items(), key=lambda item: (-item[1], item[0]))
 
     def similarities(
-        self, connection: Connection, query: Vector, ids: Sequence[int]
+        self, connection: Connection, query: Vector, ids: Sequence[int] | Ids
     ) -> dict[int, float]:
         """Return the cosine similarity of those memories that have a vector."""
         if not len(ids):
@@ -137,6 +140,12 @@ class VectorCopy:
         """Take in what has changed in the table since the last time."""
         with self._lock:
             self._follow(connection)
+
+    def is_slower(self, connection: Connection, count: int) -> bool:
+        """Return whether it takes longer to order all vectors than to measure some one by one."""
+        with self._lock:
+            self._follow(connection)
+            return not self._whole or count < self._count // _AS_QUICK
 
     def order(self, connection: Connection, query: Vector, exact: bool) -> tuple[Order, bool]:
         """Return the order of all vectors from a query, and whether it was truly measured."""

@@ -92,8 +92,8 @@ class WordCopy:
         Parameters
         ----------
         documents: number of all documents.
-        skip_common: of words that stand in half of them or more, count the documents alone, unless
-            there are no other words.
+        skip_common: of words that stand in half of them or more, count the documents alone; but
+            look up the rarest of them where there are no other words.
         """
         with self._lock:
             is_current = self._follow(connection)
@@ -101,8 +101,8 @@ class WordCopy:
             if skip_common:
                 counts = {term: self._frequency(connection, term, documents) for term in terms}
                 common = {term: n for term, n in counts.items() if 2 * n >= documents}
-                if all(term in common or not n for term, n in counts.items()):
-                    common = {}
+                if common and all(term in common or not n for term, n in counts.items()):
+                    del common[min(common, key=common.__getitem__)]
             found = {}
             for term in terms:
                 if term in common:
