@@ -236,3 +236,21 @@ def test_opening_a_memory_and_closing_it_at_once_leaves_no_thread(db_path: str) 
         store.warm()
         store.close()
     assert set(threading.enumerate()) == before
+
+
+def test_a_file_whose_arrays_were_not_told_apart_learns_to(db_path: str) -> None:
+    store = Store(db_path)
+    for value in ([1, 2], [1, 3], {"x": 1}, "text", 7):
+        store.add(new(f"text {value}", context={"task": {"v": value, "n": 1}}))
+    store.close()
+    with sql(db_path) as connection:
+        connection.execute(
+            "UPDATE attributes SET value = substr(value, 1, 1) "
+            "WHERE hex(substr(value, 1, 1)) IN ('06', '07')"
+        )
+        connection.pragma("user_version", 2)
+    store = Store(db_path)
+    for value, expected in (([1, 2.0], [1]), ({"x": 1}, [3]), ("text", [4]), (7, [5]), ([], [])):
+        tests = filters.parse_context_filter({"task.v": {"$eq": value}}, 1000, 10)
+        assert eligible(store, dataclasses.replace(EVERYTHING, tests=tests)) == expected
+    store.close()

@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 
 from robotmem_ros.core.errors import StoreError
-from robotmem_ros.core.store import codes
+from robotmem_ros.core.store import attributes, codes
 
 APPLICATION_ID = 0x524D454D
 """Marks the file as ours (PRAGMA application_id): "RMEM"."""
@@ -273,6 +273,7 @@ def _follow_facts_and_code_vectors(connection: apsw.Connection) -> None:
 MIGRATIONS: tuple[tuple[str, Callable[[apsw.Connection], None]], ...] = (
     ("create_tables", _create_tables),
     ("follow_facts_and_code_vectors", _follow_facts_and_code_vectors),
+    ("tell_arrays_apart", attributes.encode_arrays_anew),
 )
 """Every step from an empty file to the current schema, in order; the version is their number."""
 
