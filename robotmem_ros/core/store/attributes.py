@@ -137,12 +137,14 @@ def add(connection: apsw.Connection, memory_id: int, context: Json) -> bool:
 def encode_arrays_anew(connection: apsw.Connection) -> None:
     """Bring the entries of arrays and objects up to date, which once told no two apart."""
     last = 0
-    rows: Any
-    while rows := connection.execute(
-        "SELECT m.id, t.context FROM memories AS m JOIN texts AS t ON t.memory_id = m.id "
-        "WHERE m.attributed AND m.id > ? ORDER BY m.id LIMIT 1000",
-        (last,),
-    ).fetchall():
+    while True:
+        rows: Any = connection.execute(
+            "SELECT m.id, t.context FROM memories AS m JOIN texts AS t ON t.memory_id = m.id "
+            "WHERE m.attributed AND m.id > ? ORDER BY m.id LIMIT 1000",
+            (last,),
+        ).fetchall()
+        if not rows:
+            return
         last = rows[-1][0]
         connection.executemany(
             "UPDATE attributes SET value = ?3 WHERE memory_id = ?1 AND path_id = "
