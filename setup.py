@@ -181,7 +181,7 @@ setup(
     },
     python_requires=">=3.10",
     install_requires=[
-        "apsw>=3.45",
+        "apsw>=3.51",
         'backports.zstd; python_version < "3.14"',
         "fastembed>=0.6",
         "httpx>=0.24",

@@ -129,12 +129,8 @@ def measure(
     of recalls that returned min(N, M) memories where M meet the conditions.
     """
     times, naive_times, recalls, complete, naive_complete = [], [], [], [], []
-    now = synthetic.START + count * 10**9
     for i in range(queries):
-        fields = {"collection": EVERY_COLLECTION, **kind.fields(i, count)}
-        query = Query(kind.text(maker), n=N, min_confidence=0.0, **fields)
-        request = search.check(query, CONFIG, now, now)
-        vector = maker.vectors(1)[0]
+        request, vector = _request(maker, kind, i, count)
         start = time.perf_counter()
         found = recall(store, request, vector)
         times.append((time.perf_counter() - start) * 1e3)
@@ -157,6 +153,23 @@ def measure(
         naive_p50=statistics.median(naive_times or [0.0]),
         naive_complete=statistics.mean(naive_complete or [0.0]),
     )
+
+
+def time_of_one(store: Store, maker: synthetic.Maker, kind: Kind, count: int) -> float:
+    """Return how long one recall takes, in milliseconds."""
+    request, vector = _request(maker, kind, 0, count)
+    start = time.perf_counter()
+    recall(store, request, vector)
+    return (time.perf_counter() - start) * 1e3
+
+
+def _request(
+    maker: synthetic.Maker, kind: Kind, i: int, count: int
+) -> tuple[search.Request, Vector]:
+    now = synthetic.START + count * 10**9
+    fields = {"collection": EVERY_COLLECTION, **kind.fields(i, count)}
+    query = Query(kind.text(maker), n=N, **fields)
+    return search.check(query, CONFIG, now, now), maker.vectors(1)[0]
 
 
 def recall(store: Store, request: search.Request, vector: Vector) -> Sequence[int]:

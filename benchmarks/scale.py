@@ -30,6 +30,8 @@ from robotmem_ros.core.store import Store
 
 SIZES = (10_000, 100_000, 1_000_000)
 LEARNS = 200
+CACHE = pathlib.Path(tempfile.gettempdir()) / "robotmem_benchmark"
+"""Where the stores are kept."""
 
 
 def main() -> None:
@@ -39,7 +41,7 @@ def main() -> None:
     parser.add_argument(
         "--cache",
         type=pathlib.Path,
-        default=pathlib.Path(tempfile.gettempdir()) / "robotmem_benchmark",
+        default=CACHE,
         help="where the stores are kept",
     )
     parser.add_argument("--queries", type=int, default=50, help="queries of each kind")
@@ -49,19 +51,18 @@ def main() -> None:
     if options.one:
         print(json.dumps(_measure(options.cache, options.one, options.queries)))
         return
-    options.cache.mkdir(parents=True, exist_ok=True)
     empty_learn = _empty_store_learn()
     results: dict[str, Any] = {"empty_store_learn_p50_ms": empty_learn, "sizes": {}}
     print(f"learn on an empty store: p50 {empty_learn:.2f} ms\n")
     for count in options.sizes:
-        _make(options.cache, count)
+        make(options.cache, count)
         command = [sys.executable, __file__, "--one", str(count), "--cache", str(options.cache)]
         command += ["--queries", str(options.queries)]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         results["sizes"][count] = row = json.loads(done.stdout)
         print(
-            f"{count} memories: {row['file_mib']:.0f} MiB, start {row['start_s']:.2f} s, first "
-            f"recall {row['first_recall_s']:.2f} s, resident {row['resident_mib']:.0f} MiB, "
+            f"{count} memories: {row['file_mib']:.0f} MiB, start {row['start_s']:.2f} s, "
+            f"resident {row['resident_mib']:.0f} MiB (peak {row['resident_peak_mib']:.0f}), "
             f"learn p50 {row['learn_p50_ms']:.2f} ms\n{kinds.Figures.HEADER}"
         )
         for name, figures in row["kinds"].items():
@@ -75,11 +76,12 @@ def _store_path(cache: pathlib.Path, count: int) -> pathlib.Path:
     return cache / f"memories-{count}.db"
 
 
-def _make(cache: pathlib.Path, count: int) -> None:
-    """Make the store of so many memories, unless it is in the cache."""
+def make(cache: pathlib.Path, count: int) -> pathlib.Path:
+    """Return the store of so many memories, made if it is not in the cache."""
     path = _store_path(cache, count)
     if path.exists():
-        return
+        return path
+    cache.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".new")
     for leftover in cache.glob(f"{new.name}*"):
         leftover.unlink()
@@ -90,6 +92,7 @@ def _make(cache: pathlib.Path, count: int) -> None:
     store.close()
     new.rename(path)
     print(f"\rmade {count} in {time.perf_counter() - start:.0f} s", file=sys.stderr)
+    return path
 
 
 def _measure(cache: pathlib.Path, count: int, queries: int) -> dict[str, Any]:
@@ -98,24 +101,21 @@ def _measure(cache: pathlib.Path, count: int, queries: int) -> dict[str, Any]:
     before = time.perf_counter()
     store = Store(path)
     start = time.perf_counter() - before
+    start += kinds.time_of_one(store, maker, kinds.KINDS[0], count) / 1e3
+    for _ in range(50):  # the words of the queries to come
+        kinds.time_of_one(store, maker, kinds.KINDS[0], count)
     with kinds.Naive.over(path, str(cache / f"naive-{count}.db")) as naive:
-        before = time.perf_counter()
-        kinds.measure(store, naive, maker, kinds.KINDS[0], count, 1)
-        first = time.perf_counter() - before
-        for _ in range(20):  # the words of the queries to come
-            kinds.measure(store, naive, maker, kinds.KINDS[0], count, 1)
-        resident = _resident()
         figures = {
             kind.name: dataclasses.asdict(kinds.measure(store, naive, maker, kind, count, queries))
             for kind in kinds.KINDS
         }
+        resident = _resident()
         learn = _learn(store, maker, count)
     size = store.size / 2**20
     store.close()
     return {
         "file_mib": size,
         "start_s": start,
-        "first_recall_s": first,
         "resident_mib": resident,
         "resident_peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "learn_p50_ms": learn,
@@ -150,9 +150,9 @@ def _empty_store_learn() -> float:
 
 
 def _resident() -> float:
-    """Return the memory of this process in MiB, shared pages of files left out."""
+    """Return the memory of this process in MiB, the libraries included."""
     for line in pathlib.Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon"):
+        if line.startswith("VmRSS"):
             return int(line.split()[1]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 

@@ -55,7 +55,9 @@ class Maker:
         self._numbers = np.random.default_rng(seed)
         self._words = [word(i) for i in range(_VOCABULARY)]
         self._weights = list(itertools.accumulate(1 / (i + 1) for i in range(_VOCABULARY)))
-        self._centres = self._numbers.standard_normal((_CLUSTERS, DIMENSION)).astype(np.float32)
+        # The same for every seed: what is asked for is about what is stored.
+        centres = np.random.default_rng(1).standard_normal((_CLUSTERS, DIMENSION))
+        self._centres = centres.astype(np.float32)
         self._centres /= np.linalg.norm(self._centres, axis=1, keepdims=True)
 
     def words(self, count: int) -> list[str]:
@@ -94,6 +96,24 @@ class Maker:
             expires=0,
             now=START + number * 10**9,
         )
+
+
+def plain(text: str) -> NewMemory:
+    """Return a memory that has nothing but a text."""
+    return NewMemory(
+        uuid="",
+        type=MemoryType.FACT,
+        perception_type=None,
+        content=text,
+        context={},
+        collection="default",
+        session_id="",
+        confidence=0.9,
+        stamp=START,
+        pose=None,
+        expires=0,
+        now=START,
+    )
 
 
 def fill(store: Store, maker: Maker, count: int) -> Iterator[int]:

@@ -6,8 +6,9 @@ What is heard is never published again: robots that listen to each other would p
 for ever. A robot that wants to know what a third one knows listens to that one itself.
 
 What comes in faster than it can be stored waits, up to MAX_WAITING messages; more are dropped,
-counted on /diagnostics and logged. Whatever is dropped can come again: in the Episode that holds
-it, or by `robotmem import` from a bag.
+counted on /diagnostics and logged. What DDS tells to be lost on the way is logged, too. Memories
+that were published before we were connected never come here. Whatever is missed can come again: in
+the Episode that holds it, or by `robotmem import` from a bag.
 """
 
 from __future__ import annotations
@@ -19,6 +20,11 @@ from typing import TYPE_CHECKING, Any
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.clock import Clock, ClockType
 
+try:
+    from rclpy.event_handler import SubscriptionEventCallbacks, UnsupportedEventTypeError
+except ModuleNotFoundError:  # Humble
+    from rclpy.qos_event import SubscriptionEventCallbacks, UnsupportedEventTypeError
+
 from robotmem_ros import importing, qos
 from robotmem_ros.core.errors import ConfigError, InvalidRequestError
 from robotmem_ros.importing import Importer
@@ -28,7 +34,6 @@ from robotmem_ros.worker import Lane, NotServedError, Queue
 
 if TYPE_CHECKING:
     from rclpy.node import Node
-    from rclpy.qos import QoSProfile
     from rclpy.subscription import Subscription
 
     from robotmem_ros.boundary import Boundary
@@ -54,7 +59,9 @@ class ImportTopics:
     def __init__(self, node: Node, boundary: Boundary, topics: Sequence[str]) -> None:
         self._node = node
         self._boundary = boundary
-        self._topics = [_Topic(node, name, self._take) for name in topics if name.strip()]
+        self._topics = [
+            _Topic(node, name, self._take, self._warn) for name in topics if name.strip()
+        ]
         names = [topic.name for topic in self._topics]
         if len(set(names)) < len(names):
             raise ConfigError("parameter import_topics: it names a topic twice")
@@ -125,14 +132,24 @@ class ImportTopics:
 
 
 class _Topic:
-    """One topic, heard in the type and the quality of service that its publishers have.
+    """One topic, heard in the type and in every quality of service that its publishers have.
 
-    Before there is one, its name tells the type, so that nothing of what is said first is missed.
+    Before there is a publisher, its name tells both, so that nothing of what is said first is
+    missed. When one joins that needs another quality, a subscription is added and none is taken
+    away: what waits in it, and what is said before a new one is connected, would be lost. What is
+    then heard twice is stored once.
     """
 
-    def __init__(self, node: Node, name: str, take: Callable[[str, Any], None]) -> None:
+    def __init__(
+        self,
+        node: Node,
+        name: str,
+        take: Callable[[str, Any], None],
+        warn: Callable[[str], None],
+    ) -> None:
         self._node = node
         self._take = take
+        self._warn = warn
         try:
             self.name: str = node.resolve_topic_name(name.strip())
         except Exception as error:
@@ -142,34 +159,54 @@ class _Topic:
             ) from error
         is_latched = self.name.endswith("episodes")
         self._kind = importing.EPISODE if is_latched else importing.MEMORY
-        self._profile = qos.importing(best_effort=False, latched=is_latched)
-        self._subscription: Subscription | None = None
+        self._expected = qos.served_by([qos.EPISODES if is_latched else qos.MEMORIES])
+        self._subscriptions: dict[tuple[bool, ...], Subscription] = {}
 
     def adapt(self) -> str:
         """Subscribe as the publishers need it; return what is wrong with them, or nothing."""
         found = self._node.get_publishers_info_by_topic(self.name)
         types = {info.topic_type for info in found}
         ours = sorted(types & KINDS.keys())
-        kind = self._kind if self._kind in ours or not ours else ours[0]
-        profiles = [info.qos_profile for info in found if info.topic_type == kind]
-        profile = qos.importing(**qos.served_by(profiles)) if profiles else self._profile
-        if self._subscription is None or (kind, profile) != (self._kind, self._profile):
-            self._subscribe(kind, profile)
-        others = sorted(types - {kind})
+        if ours and self._kind not in ours:
+            self.close()  # DDS allows one type of a topic; of the other one nobody publishes
+            self._kind = ours[0]
+        profiles = [info.qos_profile for info in found if info.topic_type == self._kind]
+        for needed in (self._expected, *(qos.served_by([profile]) for profile in profiles)):
+            if tuple(needed.values()) not in self._subscriptions:
+                self._subscriptions[tuple(needed.values())] = self._subscribe(needed)
+        others = sorted(types - {self._kind})
         if not others:
             return ""
-        return f"{self.name}: not imported as {', '.join(others)}, only as {kind}"
+        return f"{self.name}: not imported as {', '.join(others)}, only as {self._kind}"
 
     def close(self) -> None:
         """Unsubscribe."""
-        subscription, self._subscription = self._subscription, None
-        if subscription is not None:
+        subscriptions, self._subscriptions = self._subscriptions, {}
+        for subscription in subscriptions.values():
             with contextlib.suppress(Exception):  # ROS may be gone already
                 self._node.destroy_subscription(subscription)
 
-    def _subscribe(self, kind: str, profile: QoSProfile) -> None:
-        self.close()
-        self._kind, self._profile = kind, profile
-        self._subscription = self._node.create_subscription(
-            KINDS[kind], self.name, lambda message: self._take(self.name, message), profile
+    def _subscribe(self, needed: dict[str, bool]) -> Subscription:
+        def subscribe(**options: Any) -> Subscription:
+            return self._node.create_subscription(
+                KINDS[self._kind],
+                self.name,
+                lambda message: self._take(self.name, message),
+                qos.importing(**needed),
+                **options,
+            )
+
+        try:
+            # Not the usual ones: they tell of publishers that this subscription is not for.
+            events = SubscriptionEventCallbacks(
+                message_lost=self._on_lost, use_default_callbacks=False
+            )
+            return subscribe(event_callbacks=events)
+        except UnsupportedEventTypeError:  # by this DDS
+            return subscribe()
+
+    def _on_lost(self, event: Any) -> None:
+        self._warn(
+            f"{self.name}: messages were lost on the way, they came faster than they could be "
+            "taken; if they are in a bag, robotmem import brings them all"
         )

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from rclpy.subscription import Subscription
     from rclpy.topic_endpoint_info import TopicEndpointInfo
 
+OVERLAP = 8
+"""For how many looks at the publishers, two seconds in all, an old subscription is kept beside the
+new one: until that is connected, what is said comes to the old one alone."""
+
 
 class _Unwaited(CallbackGroup):
     """A group whose members no executor waits for."""
@@ -76,6 +80,7 @@ class LiveTopic:
         self._group = _Unwaited()
         self._profile = qos.sensor(best_effort=True, latched=False)
         self._subscription: Subscription | None = None
+        self._leaving: list[tuple[int, Subscription]] = []  # old ones, and how long they stay
         self._renew = False
 
     def open(self) -> None:
@@ -92,10 +97,10 @@ class LiveTopic:
 
     def close(self) -> None:
         """Unsubscribe, and forget the messages."""
-        subscription, self._subscription = self._subscription, None
-        if subscription is not None:
-            with contextlib.suppress(Exception):  # ROS may be gone already
-                self._node.destroy_subscription(subscription)
+        subscriptions = self._subscriptions()
+        self._subscription, self._leaving = None, []
+        for subscription in subscriptions:
+            self._destroy(subscription)
         self.samples.clear()
 
     def poll(self, received: Callable[[int], int]) -> None:
@@ -105,15 +110,14 @@ class LiveTopic:
         ----------
         received: makes ROS time of the time at which DDS received a message.
         """
-        if self._subscription is None:
-            return
-        handle = self._subscription.handle
-        with handle:
-            while (taken := handle.take_message(self._class, True)) is not None:
-                data, info = taken
-                when = received(info["received_timestamp"])
-                stamp = self._stamp(data)
-                self.samples.add(Sample(stamp if stamp > 0 else when, when, len(data), data))
+        for subscription in self._subscriptions():
+            handle = subscription.handle
+            with handle:
+                while (taken := handle.take_message(self._class, True)) is not None:
+                    data, info = taken
+                    when = received(info["received_timestamp"])
+                    stamp = self._stamp(data)
+                    self.samples.add(Sample(stamp if stamp > 0 else when, when, len(data), data))
 
     def clear(self) -> None:
         """Forget all messages, those in the queue too; ask for latched ones again."""
@@ -133,8 +137,11 @@ class LiveTopic:
     def adapt(self, found: Iterable[TopicEndpointInfo]) -> None:
         """Subscribe anew if the publishers need another quality of service.
 
-        What was not polled before is lost.
+        Nothing is lost by that; some messages may come twice.
         """
+        self._leaving = [(looks - 1, subscription) for looks, subscription in self._leaving]
+        while self._leaving and self._leaving[0][0] <= 0:
+            self._destroy(self._leaving.pop(0)[1])
         found = list(found)
         kind = self._class.__module__.split(".")[0] + "/msg/" + self._class.__name__
         ours = [info.qos_profile for info in found if info.topic_type == kind]
@@ -149,9 +156,17 @@ class LiveTopic:
         wanted = qos.sensor(**qos.served_by(ours)) if ours else self._profile
         if self._subscription is None or (wanted == self._profile and not self._renew):
             return
-        self._node.destroy_subscription(self._subscription)
+        self._leaving.append((OVERLAP, self._subscription))
         self._subscription, self._renew, self._profile = None, False, wanted
         self.open()
+
+    def _subscriptions(self) -> list[Subscription]:
+        old = [subscription for _, subscription in self._leaving]
+        return old if self._subscription is None else [*old, self._subscription]
+
+    def _destroy(self, subscription: Subscription) -> None:
+        with contextlib.suppress(Exception):  # ROS may be gone already
+            self._node.destroy_subscription(subscription)
 
 
 def _never_called(message: Any) -> None:

@@ -67,8 +67,9 @@ SENSOR_DEPTH = 50
 """Messages of a captured topic that wait to be taken, 20 times a second: enough at 1000 Hz."""
 
 
-IMPORT_DEPTH = 1000
-"""Messages of an imported topic that wait to be taken: a burst of a bag or of a whole episode."""
+IMPORT_DEPTH = 10_000
+"""Messages of an imported topic that wait to be taken, as in a burst of a bag that is played fast.
+What is beyond it DDS drops without a word, so it is more than may wait to be stored."""
 
 
 def sensor(*, best_effort: bool, latched: bool) -> QoSProfile:

@@ -250,6 +250,12 @@ class Config:
         high=100.0,
         read_only=False,
     )
+    exact: bool = setting(
+        False,
+        "Rank by all vectors and all words in stores of more than 20,000 memories too, which "
+        "takes a second at a million. False finds nearly all the same.",
+        read_only=False,
+    )
     decay_rate: float = setting(
         0.01,
         "Share of its confidence that a memory loses per day in which nobody recalls it.",

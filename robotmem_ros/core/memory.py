@@ -88,6 +88,7 @@ class RobotMemory:
         self._task = BackgroundTask()
         self._closed = threading.Event()
         self._damage = ""
+        self._store.warm()
         self._store.was_mended = self._store.unindexed() > 0
         self._mend()
         self._worker: EmbeddingWorker | None = None

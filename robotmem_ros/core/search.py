@@ -102,7 +102,7 @@ def check(query: Query, config: Config, ros_time: int, wall_time: int) -> Reques
         conditions=conditions,
         fusion=Fusion(query.fusion or config.fusion),
         explain=query.explain,
-        exact=bool(query.exact),
+        exact=config.exact if query.exact is None else query.exact,
         note="" if 1 <= query.n <= MAX_RESULTS else f"n: {query.n} was held to 1..{MAX_RESULTS}",
     )
 

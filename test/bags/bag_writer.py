@@ -10,6 +10,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from rosbags.interfaces import (
+    Qos,
+    QosDurability,
+    QosHistory,
+    QosLiveliness,
+    QosReliability,
+    QosTime,
+)
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.rosbag2.enums import CompressionFormat, CompressionMode
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
@@ -174,8 +182,12 @@ def write_bag(
     chunk_of: int = 0,
     compression: str = "none",
     empty_topics: Iterable[tuple[str, str]] = (),
+    latched: Iterable[str] = (),
 ) -> Path:
-    """Write a bag; chunk_of ends a chunk of an mcap after so many messages."""
+    """Write a bag; chunk_of ends a chunk of an mcap after so many messages.
+
+    Of the topics in latched it says that they are, of the others nothing.
+    """
     writer = Writer(path, version=9, storage_plugin=FORMATS[storage])
     writer.set_compression(CompressionMode[compression.upper()], CompressionFormat.ZSTD)
     with writer:
@@ -186,13 +198,35 @@ def write_bag(
             name = sent.message.__msgtype__
             if (sent.topic, name) not in connections:
                 connections[sent.topic, name] = writer.add_connection(
-                    sent.topic, name, typestore=TYPES
+                    sent.topic,
+                    name,
+                    typestore=TYPES,
+                    offered_qos_profiles=[offered(10, latched=True)]
+                    if sent.topic in latched
+                    else [],
                 )
             data = TYPES.serialize_cdr(sent.message, name)
             writer.write(connections[sent.topic, name], sent.time, data)
             if chunk_of and storage == "mcap" and number % chunk_of == 0:
                 writer.storage.close_chunk()
     return path
+
+
+def offered(depth: int, *, latched: bool) -> Qos:
+    """Return the quality of service that a recorder notes of a reliable publisher."""
+    never = QosTime(sec=2147483647, nsec=4294967295)
+    durability = QosDurability.TRANSIENT_LOCAL if latched else QosDurability.VOLATILE
+    return Qos(
+        QosHistory.KEEP_LAST,
+        depth,
+        QosReliability.RELIABLE,
+        durability,
+        deadline=never,
+        lifespan=never,
+        liveliness=QosLiveliness.AUTOMATIC,
+        liveliness_lease_duration=never,
+        avoid_ros_namespace_conventions=False,
+    )
 
 
 def storage_file(bag: Path) -> Path:

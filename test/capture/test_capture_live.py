@@ -344,6 +344,15 @@ WRONG = [
     ({"odom.fields": ["robot.x = pose.pos"]}, ["odom.fields", "robot.x = pose.pos", "covariance"]),
     ({"odom.fields": ["ros.x = pose.pose.position"]}, ["odom.fields", "ros.x"]),
     ({"odom.fields": ["robot.x = child_frame_id", "robot.x = child_frame_id"]}, ["robot.x"]),
+    (
+        {
+            "context_sources": ["odom", "amcl"],
+            "amcl.topic": "amcl_pose",
+            "amcl.type": "geometry_msgs/msg/PoseWithCovarianceStamped",
+            "amcl.fields": ["spatial.position = pose.pose.position"],
+        },
+        ["amcl.fields", "odom.fields", "it writes spatial.position"],
+    ),
     ({"context_sources": ["odom", "gps"]}, ["gps.topic"]),
     ({"context_sources": "odom"}, ["context_sources", "a list of texts"]),
     ({"pose_source": "gps"}, ["pose_source", "'gps'", "odom"]),

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,15 +16,19 @@ from robotmem_ros.core.store.order import Order
 class Chosen:
     """Stands for an Eligibility: knows all ids at once, or only decides one by one."""
 
-    def __init__(self, allowed: set[int], listed: bool) -> None:
-        self._allowed = allowed
-        self.ids = sorted(allowed) if listed else None
+    def __init__(self, allowed: set[int], listed: bool, quick: bool) -> None:
+        self._allowed = np.array(sorted(allowed), np.int64)
+        self.ids = self._allowed if listed else None
+        self.flags = None
+        self.is_quick = quick
 
-    def keep(self, _: Any, ids: list[int]) -> list[int]:
-        return [number for number in ids if number in self._allowed]
+    def keep(self, ids: np.ndarray) -> np.ndarray:
+        return ids[np.isin(ids, self._allowed)]
 
-    def all_ids(self, _: Any) -> list[int]:
-        return sorted(self._allowed)
+    def find_all(self) -> np.ndarray:
+        return np.append(
+            np.isin(np.arange(max(self._allowed, default=0) + 1), self._allowed), False
+        )
 
 
 @given(
@@ -35,27 +37,41 @@ class Chosen:
     allowed=st.sets(st.integers(1, 220)),
     n=st.integers(1, 30),
     listed=st.booleans(),
+    quick=st.booleans(),
+    rounding=st.sampled_from([0.0, 0.5]),
+    sampled=st.sampled_from([0, 20, 50_000]),
     few=st.sampled_from([0, 10, 50, 8000]),
 )
 def test_first_eligible_are_the_best_with_all_ties(
-    keys: list[int], gone: set[int], allowed: set[int], n: int, listed: bool, few: int
+    keys: list[int],
+    gone: set[int],
+    allowed: set[int],
+    n: int,
+    listed: bool,
+    quick: bool,
+    rounding: float,
+    sampled: int,
+    few: int,
 ) -> None:
     numbers = range(1, len(keys) + 1)
     ids = np.array([0 if number in gone else number for number in numbers], np.int64)
     of_each = np.array(
         [np.inf if number in gone else key for number, key in zip(numbers, keys, strict=True)]
     )
-    ranked = Order(ids, of_each, lambda wanted: wanted - 1, 0.0)
+    ranked = Order(ids, of_each, lambda wanted: wanted - 1, rounding)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(order, "CHECKED", few)
-        found = ranked.first_eligible(None, n, Chosen(allowed, listed))  # type: ignore[arg-type]
+        patch.setattr(order, "_SAMPLED", sampled)
+        found = ranked.first_eligible(n, Chosen(allowed, listed, quick)).tolist()  # type: ignore[arg-type]
     live = {
         number: key for number, key in zip(numbers, keys, strict=True) if number in allowed - gone
     }
     best = sorted(live.values())[:n]
-    needed = {number for number, key in live.items() if key <= best[-1]} if best else set()
     assert len(set(found)) == len(found)
-    assert needed <= set(found) <= set(live)
+    assert set(found) <= set(live)
+    assert sorted(live[number] for number in found)[:n] == best
+    if rounding and best:
+        assert {number for number, key in live.items() if key <= best[-1]} <= set(found)
 
 
 def test_a_tie_at_the_edge_of_a_batch_loses_nobody() -> None:
@@ -63,5 +79,6 @@ def test_a_tie_at_the_edge_of_a_batch_loses_nobody() -> None:
     total = 1000
     ranked = Order(np.arange(1, total + 1), np.zeros(total), lambda wanted: wanted - 1, 0.0)
     for number in (1, 500, total):
-        found = ranked.first_eligible(None, 1, Chosen({number}, listed=False))  # type: ignore[arg-type]
-        assert found == [number]
+        for quick in (False, True):
+            found = ranked.first_eligible(1, Chosen({number}, False, quick))  # type: ignore[arg-type]
+            assert found.tolist() == [number]

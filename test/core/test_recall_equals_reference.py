@@ -20,31 +20,61 @@ from reference import Answer, Entry, ReferenceMemory, effective_confidence
 from robotmem_ros.core import search
 from robotmem_ros.core.config import Config
 from robotmem_ros.core.model import MemoryType
-from robotmem_ros.core.store import NewMemory, Store, eligibility, keywords, order, vectors, words
+from robotmem_ros.core.store import (
+    NewMemory,
+    Store,
+    attribute_columns,
+    codes,
+    eligibility,
+    facts,
+    keywords,
+    order,
+    vectors,
+    words,
+)
 
 TOLERANCE = 1e-6
 MODEL = "a model"
 
 WAYS: dict[str, dict[tuple[Any, str], int]] = {
     "as small stores are searched": {},
-    "by checking what ranks best": {(order, "CHECKED"): 0, (eligibility, "FEW"): 0},
+    "by checking what ranks best": {
+        (order, "CHECKED"): 0,
+        (eligibility, "FEW"): 0,
+        (keywords, "_TABULATED"): 0,
+    },
     "by checking or listing": {(order, "CHECKED"): 4, (eligibility, "FEW"): 4},
-    "by one bit a dimension": {(vectors, "EXACT_LIMIT"): 0, (vectors, "_RESCORED"): 3},
+    "by one bit a dimension": {(codes, "EXACT_LIMIT"): 0, (vectors, "RESCORED"): 3},
     "without the commonest words": {(keywords, "MANY"): 0, (words, "FREQUENT"): 3},
     "as large stores are searched": {
         (order, "CHECKED"): 3,
+        (order, "_SAMPLED"): 3,
         (eligibility, "FEW"): 3,
-        (vectors, "EXACT_LIMIT"): 5,
-        (vectors, "_RESCORED"): 3,
+        (eligibility, "LISTED"): 3,
+        (attribute_columns, "MAX_CELLS"): 40,
+        (keywords, "_TABULATED"): 0,
+        (vectors, "_AS_QUICK"): 1,
+        (codes, "_LOOKED_AT"): 3,
+        (codes, "_AT_ONCE"): 2,
+        (codes, "EXACT_LIMIT"): 5,
+        (vectors, "RESCORED"): 3,
         (keywords, "MANY"): 5,
         (words, "FREQUENT"): 2,
         (words, "MAX_POSTINGS"): 6,
     },
     "as the largest are": {
         (order, "CHECKED"): 0,
+        (order, "_SAMPLED"): 0,
         (eligibility, "FEW"): 0,
-        (vectors, "EXACT_LIMIT"): 0,
-        (vectors, "_RESCORED"): 1,
+        (eligibility, "LISTED"): 0,
+        (attribute_columns, "MAX_CELLS"): 0,
+        (attribute_columns, "_MANY_CHANGES"): 0,
+        (facts, "_MANY_CHANGES"): 0,
+        (keywords, "_TABULATED"): 2,
+        (codes, "_LOOKED_AT"): 1,
+        (codes, "_SAMPLE"): 2,
+        (codes, "EXACT_LIMIT"): 0,
+        (vectors, "RESCORED"): 1,
         (keywords, "MANY"): 0,
         (words, "FREQUENT"): 0,
     },
@@ -112,7 +142,7 @@ class Pair:
             else:
                 found = search.rank(snapshot, request, vector, config)
                 # Of a large store, the mean is kept up approximately when vectors go.
-                if vector is not None and vectors.EXACT_LIMIT < 1000:
+                if vector is not None and codes.EXACT_LIMIT < 1000:
                     mean = snapshot.mean_similarity(vector)
         expected = self.expected.recall(
             asked.query, asked.conditions, asked.sort, vector, config, ROS_TIME, WALL_TIME, mean
@@ -146,7 +176,7 @@ def test_recall_equals_reference(
         real_weight=(1.5, 1.5, 1.0, 0.0)[seed % 4],
         semantic_threshold=(0.1, 0.5)[seed % 2],
     )
-    always_exact = (vectors, "EXACT_LIMIT") not in way and (keywords, "MANY") not in way
+    always_exact = (codes, "EXACT_LIMIT") not in way and (keywords, "MANY") not in way
     with tempfile.TemporaryDirectory(dir=fast_folder) as folder, pytest.MonkeyPatch.context() as m:
         for (module, name), limit in way.items():
             m.setattr(module, name, limit)

@@ -182,17 +182,15 @@ def assert_recovered(sound: str, target: str, hurt: set[int], output: str) -> re
         assert memory.uuid not in forgotten
         assert not memory.content.startswith("to be forgotten")
         if number in was and number not in made.altered and memory.collection != "recovered":
-            assert (memory.content, memory.context_json) == (
-                was[number].content,
-                was[number].context_json,
-            )
+            # Not as text: another digit at the end of a long number can be the same number.
+            assert (memory.content, memory.context) == (was[number].content, was[number].context)
     assert_sound(output)
     return made
 
 
 def same(memory: Memory) -> Memory:
     # What replaced it may be lost, and then it counts again.
-    return dataclasses.replace(memory, superseded_by="")
+    return dataclasses.replace(memory, superseded_by="", context_json="")
 
 
 def assert_sound(path: str) -> None:

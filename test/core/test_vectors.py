@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from making import EVERYTHING, new
 
-from robotmem_ros.core.store import Store, eligibility, order, vectors
+from robotmem_ros.core.store import Store, codes, eligibility, order
 
 DIMENSION = 100  # no multiple of 64: codes are padded
 
@@ -56,7 +56,7 @@ def assert_nearest(found: list[tuple[int, float]], true: np.ndarray, k: int) -> 
 def test_exact_search_finds_the_nearest(
     store: Store, monkeypatch: pytest.MonkeyPatch, limit: int, few: int
 ) -> None:
-    monkeypatch.setattr(vectors, "EXACT_LIMIT", limit)
+    monkeypatch.setattr(codes, "EXACT_LIMIT", limit)
     monkeypatch.setattr(eligibility, "FEW", few)
     monkeypatch.setattr(order, "CHECKED", few)
     source = np.random.default_rng(1)
@@ -74,7 +74,7 @@ def test_bits_find_nearly_all_of_the_nearest(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Vectors of texts come in groups; within them one bit a dimension still tells."""
-    monkeypatch.setattr(vectors, "EXACT_LIMIT", 0)
+    monkeypatch.setattr(codes, "EXACT_LIMIT", 0)
     source = np.random.default_rng(2)
     groups = source.normal(size=(50, DIMENSION))
     many = groups[source.integers(50, size=5000)] + 0.7 * source.normal(size=(5000, DIMENSION))
@@ -99,7 +99,7 @@ def test_a_second_store_on_the_file_follows_every_change(
     store: Store, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
     """Also across the limit at which vectors are no longer kept whole."""
-    monkeypatch.setattr(vectors, "EXACT_LIMIT", limit)
+    monkeypatch.setattr(codes, "EXACT_LIMIT", limit)
     other = Store(store.path)
     source = np.random.default_rng(3)
     known: dict[int, np.ndarray] = {}

@@ -1,50 +1,16 @@
 # SPDX-FileCopyrightText: 2026 robotmem_ros contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures that run the real node as a process and call it over DDS."""
+"""One running node for those tests of a module that need none of their own."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from harness import Caller, NodeProcess, Robot
-
-# A domain of our own, and no further than this computer: before rclpy is loaded.
-os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
-os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-if os.environ.get("ROS_DISTRO") == "humble":
-    os.environ.setdefault("ROS_LOCALHOST_ONLY", "1")
-
-
-@pytest.fixture
-def start_node(tmp_path: Path) -> Iterator[Callable[..., NodeProcess]]:
-    """Start node processes, which end with the test."""
-    from harness import NodeProcess
-
-    started: list[NodeProcess] = []
-
-    def start(**options: object) -> NodeProcess:
-        started.append(NodeProcess(tmp_path, **options))
-        return started[-1]
-
-    yield start
-    for process in started:
-        process.end()
-
-
-@pytest.fixture(scope="module")
-def caller() -> Iterator[Caller]:
-    """Return a node that calls services and listens to topics."""
-    from harness import Caller
-
-    caller = Caller()
-    yield caller
-    caller.close()
+    from harness import Caller, Robot
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import signal
 import time
 from collections.abc import Callable
@@ -22,6 +23,12 @@ from std_msgs.msg import String  # noqa: E402
 from robotmem_ros import msg, qos  # noqa: E402
 
 NOW = time.time_ns() // 10**9
+
+COUNT = 3000
+"""Messages of a burst: more than a node takes while they come."""
+
+LATCHED = QoSProfile(depth=10, durability=QoSDurabilityPolicy.TRANSIENT_LOCAL)
+BEST_EFFORT = QoSProfile(depth=10, reliability=QoSReliabilityPolicy.BEST_EFFORT)
 
 
 def pair(
@@ -43,7 +50,8 @@ def pair(
 
 def introduce(one: Any, other: Any) -> None:
     """Have a robot say something until the other has heard it: DDS takes a while to connect."""
-    said = one.learn(insight="hello")
+    # Not the same words from both: what the other has said already would be a duplicate, unsaid.
+    said = one.learn(insight=f"this is {one.name}")
     for number in itertools.count():
         if other.get(uuids=[said.uuid]).success:
             return
@@ -146,7 +154,7 @@ def test_a_player_of_any_quality_of_service_is_heard_and_bad_messages_do_no_harm
     player = caller.node.create_publisher(msg.Memory, "/player/things", profile)
     words = caller.node.create_publisher(String, "/player/words", 10)
     harness.wait_for(lambda: player.get_subscription_count())
-    time.sleep(1.5)  # it may have to subscribe anew, as the player needs it
+    time.sleep(1.5)  # it may have to subscribe as the player needs it
     bad = [
         memory(1, uuid="no uuid"), memory(2, type="rumour"), memory(3, content=""),
         memory(4, context="{"), memory(5, collection="*"), memory(6, confidence=7.0),
@@ -168,14 +176,62 @@ def test_a_player_of_any_quality_of_service_is_heard_and_bad_messages_do_no_harm
 def test_a_burst_is_stored_completely(start_node: Callable[..., Any], caller: Any) -> None:
     process = start_node(import_topics="[/burst/memories]")
     robot = harness.Robot(caller, process.name).wait_ready()
-    player = caller.node.create_publisher(msg.Memory, "/burst/memories", qos.MEMORIES)
+    deep = QoSProfile(depth=COUNT, durability=QoSDurabilityPolicy.VOLATILE)
+    player = caller.node.create_publisher(msg.Memory, "/burst/memories", deep)
     harness.wait_for(lambda: player.get_subscription_count())
     time.sleep(0.5)
-    for number in range(800):
+    for number in range(COUNT):
         player.publish(memory(number))
     statuses = caller.listen(msg.Status, f"{process.name}/status", qos.STATUS)
-    harness.wait_for(lambda: statuses and statuses[-1].memories == 800)
-    assert robot.get(uuids=[memory(799).uuid]).memories[0].content == "played 799"
+    harness.wait_for(lambda: statuses and statuses[-1].memories == COUNT)
+    last = robot.get(uuids=[memory(COUNT - 1).uuid]).memories[0]
+    assert last.content == f"played {COUNT - 1}"
+    assert "lost" not in process.stderr
+
+
+def test_what_a_player_says_faster_than_dds_carries_is_told_to_be_lost(
+    start_node: Callable[..., Any], caller: Any
+) -> None:
+    process = start_node(import_topics="[/hasty/memories]")
+    harness.Robot(caller, process.name).wait_ready()
+    shallow = QoSProfile(depth=1, durability=QoSDurabilityPolicy.VOLATILE)
+    player = caller.node.create_publisher(msg.Memory, "/hasty/memories", shallow)
+    harness.wait_for(lambda: player.get_subscription_count())
+    time.sleep(0.5)
+    numbers = itertools.count()
+
+    def is_told() -> bool:
+        for number in itertools.islice(numbers, 1000):
+            player.publish(memory(number, context=json.dumps({"padding": "x" * 5000})))
+        return "/hasty/memories: messages were lost on the way" in process.stderr
+
+    harness.wait_for(is_told)
+
+
+def test_who_joins_with_another_quality_of_service_costs_the_others_no_message(
+    start_node: Callable[..., Any], caller: Any
+) -> None:
+    process = start_node(import_topics="[/mixed/memories]")
+    robot = harness.Robot(caller, process.name).wait_ready()
+    steady = caller.node.create_publisher(msg.Memory, "/mixed/memories", qos.MEMORIES)
+    harness.wait_for(lambda: steady.get_subscription_count())
+    time.sleep(0.5)
+    joined = []
+    for number in range(900):
+        if number in (100, 500):  # DDS and the node have both a good second to find each
+            profile = LATCHED if number == 100 else BEST_EFFORT
+            joined.append(caller.node.create_publisher(msg.Memory, "/mixed/memories", profile))
+            joined[-1].publish(memory(1000 + number))
+        steady.publish(memory(number))
+        time.sleep(0.005)
+    joined[-1].publish(memory(2000))
+    numbers = (*range(900), 1100, 2000)
+    uuids = [memory(number).uuid for number in numbers]
+    for start in range(0, len(uuids), 100):
+        some = uuids[start : start + 100]
+        harness.wait_for(lambda some=some: robot.get(uuids=some).success, timeout=10.0)
+    for publisher in (steady, *joined):
+        caller.node.destroy_publisher(publisher)
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,8 @@ def translated_errors(path: str) -> Iterator[None]:
         raise BrokenIndexError(
             f"an index of {path} is broken ({_line(error)}); call ~/reindex"
         ) from error
+    except apsw.InterruptError as error:
+        raise StoreError(f"{path} was closed") from error
     except apsw.Error as error:
         raise StoreError(f"{path} cannot be read or written: {_line(error)}") from error
 

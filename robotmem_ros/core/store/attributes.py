@@ -9,15 +9,20 @@ of an ordinary index.
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import itertools
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import apsw
 
 from robotmem_ros.core import context as ctx
 from robotmem_ros.core.filters import Test
 from robotmem_ros.core.model import Json
+from robotmem_ros.core.store import rows
 
 MAX_VALUES = 256
 """A context of more values is not indexed; its memory is checked by reading the context."""
@@ -39,9 +44,17 @@ class Range:
     low: bytes
     high: bytes | None = None
 
+    @property
+    def end(self) -> bytes:
+        """What is greater than every value in the range, and no other value is less."""
+        return self.low + b"\x00" if self.high is None else self.high
+
 
 def encode(value: Json) -> bytes:
-    """Return the bytes of a value; those of an array or object tell only that it is one."""
+    """Return the bytes of a value; those of arrays and objects have no order, but tell them apart.
+
+    What is equal has the same bytes, and what is not has others (but for one chance in 2^96).
+    """
     if value is None:
         return _NULL
     if isinstance(value, bool):
@@ -50,7 +63,9 @@ def encode(value: Json) -> bytes:
         return _NUMBER + _encode_number(value)
     if isinstance(value, str):
         return _STRING + value.encode()
-    return _ARRAY if isinstance(value, list) else _OBJECT
+    text = json.dumps(_with_integers(value), sort_keys=True)
+    digest = hashlib.blake2b(text.encode(), digest_size=12).digest()
+    return (_ARRAY if isinstance(value, list) else _OBJECT) + digest
 
 
 def ranges(test: Test) -> list[Range] | None:
@@ -64,12 +79,10 @@ def ranges(test: Test) -> list[Range] | None:
         return [Range(_NULL, _END)] if operand else None
     if test.operator in ("$eq", "$in"):
         wanted = [operand] if test.operator == "$eq" else operand
-        if any(isinstance(item, (list, dict)) for item in wanted):
-            return None
         return [Range(low) for low in sorted({encode(item) for item in wanted})]
     if test.operator in ("$ne", "$nin"):
         excluded = [operand] if test.operator == "$ne" else operand
-        if not excluded or any(isinstance(item, (list, dict)) for item in excluded):
+        if not excluded:
             return None
         return _all_but(sorted({encode(item) for item in excluded}))
     low = encode(operand)
@@ -83,6 +96,13 @@ def ranges(test: Test) -> list[Range] | None:
             "$gte": Range(low, last),
         }[test.operator]
     ]
+
+
+def positive_ranges(test: Test) -> tuple[list[Range] | None, bool]:
+    """Return the ranges that meet a test, and whether what is meant are the values in none."""
+    negated = test.operator == "$exists" and not test.operand
+    found = ranges(dataclasses.replace(test, operand=True) if negated else test)
+    return None if found is None or len(found) > MAX_RANGES else found, negated
 
 
 def path_texts(path: ctx.Path) -> list[str]:
@@ -113,6 +133,30 @@ def add(connection: apsw.Connection, memory_id: int, context: Json) -> bool:
             (memory_id, _path_id(connection, path), value),
         )
     return found is not None
+
+
+def encode_arrays_anew(connection: apsw.Connection) -> None:
+    """Bring the entries of arrays and objects up to date, which once told no two apart."""
+    last = 0
+    while True:
+        batch: Any = connection.execute(
+            "SELECT m.id, t.context FROM memories AS m JOIN texts AS t ON t.memory_id = m.id "
+            "WHERE m.attributed AND m.id > ? ORDER BY m.id LIMIT 1000",
+            (last,),
+        ).fetchall()
+        if not batch:
+            return
+        last = batch[-1][0]
+        connection.executemany(
+            "UPDATE attributes SET value = ?3 WHERE memory_id = ?1 AND path_id = "
+            "(SELECT id FROM paths WHERE path = ?2)",
+            [
+                (number, path, value)
+                for number, context in batch
+                for path, value in entries(rows.context(context)) or ()
+                if value[:1] in (_ARRAY, _OBJECT)
+            ],
+        )
 
 
 def remove(connection: apsw.Connection, memory_id: int) -> None:
@@ -161,6 +205,17 @@ def _of_type(encoded: bytes) -> tuple[bytes, bytes]:
     if encoded in (_FALSE, _TRUE):
         return _FALSE, _NUMBER
     return encoded[:1], bytes([encoded[0] + 1])
+
+
+def _with_integers(value: Json) -> Json:
+    """Return a value in which every number that is an integer is written as one."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_with_integers(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _with_integers(item) for key, item in value.items()}
+    return value
 
 
 def _encode_number(value: int | float) -> bytes:

@@ -182,6 +182,8 @@ def keep_older(path: str, version: int) -> None:
     """
     with open_to_read(path) as source:
         source.execute("BEGIN")
+        if not any(_counts(source)):
+            return  # it is only being made, maybe by another process
         number = 1
         while True:
             number_text = "" if number == 1 else f".{number}"

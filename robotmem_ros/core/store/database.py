@@ -15,8 +15,11 @@ import os
 import pathlib
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import apsw
+import numpy as np
+import numpy.typing as npt
 import sqlite_vec
 
 from robotmem_ros.core.errors import ConfigError, StoreError
@@ -35,8 +38,18 @@ class Connection(apsw.Connection):
 
     conditions = Conditions()
 
+    def integers(self, sql: str, *values: object) -> npt.NDArray[np.int64]:
+        """Return the numbers that a query yields as one text, with spaces between.
+
+        A row costs Python a third of a microsecond, a number in a text a tenth of that: it is for
+        queries of group_concat.
+        """
+        text: Any = self.execute(sql, values).get
+        return np.fromstring(text or "", np.int64, sep=" ")
+
 
 _IDLE_READERS = 8
+_STEPS = 20_000  # of SQLite's machine, some milliseconds, after which a reader sees a close
 _PAGE_CACHE_KIB = 16_384
 
 
@@ -105,13 +118,15 @@ class Database:
 
         Raises
         ------
-        StoreError: the database cannot be read.
+        StoreError: the database cannot be read, or was closed meanwhile.
         """
         with translated_errors(self.path):
             with self._idle_lock:
                 self._refuse_if_closed()
                 connection = self._idle.pop() if self._idle else None
-            connection = connection or self._connect()
+            if connection is None:
+                connection = self._connect()
+                connection.set_progress_handler(lambda: self._closed, _STEPS)
             connection.execute("BEGIN")
             try:
                 yield connection
@@ -126,7 +141,10 @@ class Database:
                     connection.close()
 
     def close(self) -> None:
-        """Close all connections that are not lent; idempotent."""
+        """Close all connections; those that are lent as soon as they come back. Idempotent.
+
+        What is being read is given up.
+        """
         with self._write_lock, self._idle_lock:
             if self._closed:
                 return

@@ -1,177 +1,193 @@
 # SPDX-FileCopyrightText: 2026 robotmem_ros contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Which memories may be part of an answer: the conditions of a query as SQL, planned by number.
+"""Which memories may be part of an answer: the conditions of a query, decided for all at once.
 
-When few memories meet the conditions, an index yields all of them, and the engines rank exactly
-those. When many do, the engines rank everything and check the best ones until enough have passed.
-Either way no memory is lost to others that rank higher.
+Most conditions are a pass over columns in memory (facts.py, attribute_columns.py). What no column
+can tell is decided memory by memory in SQL: the distance from a place, the equality with an array,
+a context too large to be indexed. Either way the engines rank the memories that meet the
+conditions, and none is lost to others that rank higher.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import apsw
+import numpy as np
 
 from robotmem_ros.core import filters
-from robotmem_ros.core.filters import Conditions, Test
-from robotmem_ros.core.store import attributes, places, rows
+from robotmem_ros.core.filters import Conditions
+from robotmem_ros.core.store import places, rows
+from robotmem_ros.core.store.attribute_columns import AttributeColumns, Decided
 from robotmem_ros.core.store.database import Connection
+from robotmem_ros.core.store.facts import FactCopy, Facts, Flags
+from robotmem_ros.core.store.order import Ids
 
-FEW = 2_000
-"""Up to this many memories are ranked one by one; above, the engines rank and check."""
+FEW = 4_000
+"""Up to this many eligible memories are ranked one by one."""
 
-_LARGE = 20_000  # memories; above, checking takes long before it has found enough
+LISTED = 20_000
+"""Up to this many memories are decided in SQL before the engines rank; above, the best first."""
 
-_MAX_SELECTS = 100  # SQLite takes 500 in one query
-_COUNTED = 200_000  # of what an index yields, before the whole table is looked through
 _CONTEXT = "(SELECT context FROM texts WHERE memory_id = m.id)"
-_Sql = tuple[str, tuple[object, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Eligibility:
     """The memories that meet the conditions of one query, at one moment of the database.
 
+    Until the next query is planned, the connection serves this one alone.
+
     Attributes
     ----------
-    ids: all of them, if they are known to be few; else None.
-    clause, values: SQL condition on `memories AS m` that decides for one memory.
-    sources: what can list them.
+    facts: of all memories.
+    ids: all that are eligible, ascending, if they are known to be few; else None.
+    flags: for each number of a memory whether it is eligible, with a False at the end; None while
+        that is not known.
     """
 
-    ids: Sequence[int] | None
-    clause: str
-    values: tuple[object, ...]
-    sources: tuple[Source, ...] = ()
+    facts: Facts
+    ids: Ids | None
+    flags: Flags | None
+    _connection: Connection
+    _conditions: Conditions
+    _decided: Sequence[Decided]  # tests that columns can tell
+    _reads_all: bool  # whether every memory that passes the columns must be decided in SQL
 
-    def keep(self, connection: Connection, ids: Sequence[int]) -> list[int]:
+    @property
+    def is_quick(self) -> bool:
+        """Whether find_all takes no longer than a pass over some columns."""
+        return not self._reads_all and len(self._unattributed()) <= FEW
+
+    def keep(self, ids: Ids) -> Ids:
         """Return those of some memories that are eligible, in the same order."""
         if self.ids is not None:
-            allowed = set(self.ids)
-        else:
-            allowed = {
-                row[0]
-                for row in connection.execute(
-                    "SELECT m.id FROM json_each(?) AS j CROSS JOIN memories AS m "
-                    f"ON m.id = j.value WHERE {self.clause}",
-                    (json.dumps(list(ids)), *self.values),
-                )
-            }
-        return [number for number in ids if number in allowed]
+            return ids[np.isin(ids, self.ids)]
+        if self.flags is not None:
+            return ids[self.flags.take(ids, mode="clip")]
+        ids = ids[ids < len(self.facts.live)]
+        passed, unsure = self._by_columns(ids)
+        passed[unsure] = self._by_sql(ids[unsure])
+        return ids[passed]
 
-    def all_ids(self, connection: Connection) -> Sequence[int]:
-        """Return all eligible memories, however many they are."""
-        if self.ids is not None:
-            return self.ids
-        source = _smallest(connection, self.sources, _COUNTED)
-        if source is not None:
-            return source.ids(connection, self)
-        rows = connection.execute(
-            f"SELECT m.id FROM memories AS m WHERE {self.clause}", self.values
-        )
-        return [row[0] for row in rows]
+    def find_all(self) -> Flags:
+        """Find out for each number of a memory whether it is eligible."""
+        if self.flags is None:
+            passed, unsure = self._by_columns()
+            passed[unsure] = self._by_sql(np.flatnonzero(unsure))
+            self.flags = np.append(passed, False)
+        return self.flags
+
+    def all_ids(self) -> Ids:
+        """Return all eligible memories, however many, ascending."""
+        return np.flatnonzero(self.find_all()) if self.ids is None else self.ids
+
+    def listed(self, source: places.Source) -> Ids | None:
+        """Return all eligible memories with the help of an index, None if they are too many.
+
+        Parameters
+        ----------
+        source: SQL that yields all eligible ones whose context is indexed, and others.
+        """
+        sql, values = source
+        limited = f"SELECT id FROM ({sql}) LIMIT ?"
+        unindexed = self._unattributed()
+        rows = self._connection.execute(limited, (*values, LISTED + 1)).fetchall()
+        if len(rows) + len(unindexed) > LISTED:
+            return None
+        found = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+        return self.keep(np.union1d(found, unindexed))
+
+    def _unattributed(self) -> Ids:
+        """Return the memories whose context must be read, as it is not in the index."""
+        needed = self._conditions.tests or self._conditions.place
+        if not needed or self.facts.attributed.all():
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(self.facts.live & ~self.facts.attributed)
+
+    def _by_columns(self, ids: Ids | None = None) -> tuple[Flags, Flags]:
+        """Return which memories the columns let pass, and which of these must be read yet."""
+        facts = self.facts
+        passed = facts.meet(self._connection, self._conditions, ids)
+        attributed = facts.attributed if ids is None else facts.attributed[ids]
+        for test in self._decided:
+            passed &= test.meet(len(facts.live), ids) | ~attributed
+        if self._reads_all:
+            return passed, passed.copy()
+        if self._conditions.tests:
+            return passed, passed & ~attributed
+        return passed, np.zeros(len(passed), np.bool_)
+
+    def _by_sql(self, ids: Ids) -> Flags:
+        """Return which of some memories meet the conditions on context and place."""
+        if not len(ids):
+            return np.zeros(0, np.bool_)
+        clauses, values = [], list[object]()
+        if self._conditions.tests:
+            meets = f"context_meets({_CONTEXT})"
+            every_test = len(self._decided) == len(self._conditions.tests)
+            clauses.append(f"(m.attributed OR {meets})" if every_test else meets)
+        place = self._conditions.place
+        if place is not None:
+            distance = f"field_distance({_CONTEXT})"
+            if place.frame_id is not None:
+                clauses.append("m.frame_id = ?")
+                values.append(place.frame_id)
+                distance = "pose_distance(m.x, m.y, m.z)"
+            clauses.append(f"{distance} <= ?")
+            values.append(place.max_distance)
+        found = self._connection.execute(
+            "SELECT m.id FROM carray(?) AS c CROSS JOIN memories AS m ON m.id = c.value "
+            f"WHERE {' AND '.join(clauses)}",
+            (apsw.carray(np.ascontiguousarray(ids)), *values),
+        ).fetchall()
+        return np.isin(ids, np.fromiter((row[0] for row in found), np.int64, len(found)))
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A query, served by an index, that yields the ids of all eligible memories, and of others.
+def plan(
+    connection: Connection, facts: FactCopy, columns: AttributeColumns, conditions: Conditions
+) -> Eligibility:
+    """Return who is eligible, found out as far as that is quick.
 
-    Attributes
-    ----------
-    sql, values: the query.
-    clause, clause_values: condition on `memories AS m` that is left to be decided.
-    is_whole: whether it yields those too whose context is not indexed.
+    Raises
+    ------
+    apsw.SQLError: the index of attributes is missing or broken.
     """
-
-    sql: str
-    values: tuple[object, ...]
-    clause: str
-    clause_values: tuple[object, ...]
-    is_whole: bool
-
-    def count(self, connection: Connection, limit: int) -> int:
-        """Return how many memories the query yields, counted up to one above a limit."""
-        return int(
-            connection.execute(
-                f"SELECT count(*) FROM (SELECT 1 FROM ({self.sql}) LIMIT ?)",
-                (*self.values, limit + 1),
-            ).get
-        )
-
-    def ids(self, connection: Connection, eligible: Eligibility) -> list[int]:
-        """Return all eligible memories in ascending order."""
-        found = {
-            row[0]
-            for row in connection.execute(
-                f"SELECT m.id FROM ({self.sql}) AS s CROSS JOIN memories AS m ON m.id = s.id "
-                f"WHERE {self.clause}",
-                (*self.values, *self.clause_values),
-            )
-        }
-        if not self.is_whole:
-            found.update(
-                row[0]
-                for row in connection.execute(
-                    f"SELECT m.id FROM memories AS m WHERE NOT m.attributed AND {eligible.clause}",
-                    eligible.values,
-                )
-            )
-        return sorted(found)
+    eligible = unplanned(connection, facts, columns, conditions)
+    place = conditions.place
+    source = None if place is None else places.source(connection, place)
+    if source is not None:
+        eligible.ids = eligible.listed(source)
+    elif (conditions.narrow or conditions.collection is not None) and eligible.is_quick:
+        flags = eligible.find_all()
+        if np.count_nonzero(flags) <= FEW:
+            eligible.ids = np.flatnonzero(flags)
+    return eligible
 
 
-def plan(connection: Connection, conditions: Conditions) -> Eligibility:
-    """Return who is eligible, and all of them if an index shows that they are few.
+def unplanned(
+    connection: Connection, facts: FactCopy, columns: AttributeColumns, conditions: Conditions
+) -> Eligibility:
+    """Return who is eligible, found out for nobody yet: for memories that are known already.
 
-    Until the next call the connection serves this query alone.
+    Raises
+    ------
+    apsw.SQLError: the index of attributes is missing or broken.
     """
     connection.conditions = conditions
-    clause, values = _clause(connection, conditions)
-    sources = []
-    for (sql, bound), test in _sources(connection, conditions):
-        # What the index has decided need not be decided again, but for contexts it does not hold.
-        rest = _clause(connection, conditions, decided=test)
-        is_whole = test is None and conditions.place is None
-        sources.append(Source(sql, bound, *rest, is_whole))
-    eligible = Eligibility(None, clause, values, tuple(sources))
-    source = _smallest(connection, sources, _few(connection))
-    if source is None:
-        return eligible
-    return dataclasses.replace(eligible, ids=source.ids(connection, eligible))
-
-
-def _few(connection: Connection) -> int:
-    """Return up to how many memories are listed.
-
-    Listing takes time for each that is eligible; checking, for each that is not, until some
-    hundreds are found: as long as all memories * hundreds / eligible. They are even at the root.
-    """
-    total = int(connection.execute("SELECT total(memories) FROM collections").get)
-    return FEW if total <= _LARGE else max(FEW, math.isqrt(1200 * total))
-
-
-def _smallest(connection: Connection, sources: Sequence[Source], limit: int) -> Source | None:
-    """Return the source that yields the fewest memories, if they are not above a limit."""
-    best: Source | None = None
-    for source in sources:
-        try:
-            count = source.count(connection, limit)
-        except apsw.SQLError:  # its index is broken: another one, or the whole table, will do
-            continue
-        if count <= limit:
-            best, limit = source, count
-    return best
-
-
-def unplanned(connection: Connection, conditions: Conditions) -> Eligibility:
-    """Return who is eligible, not looking for an index: for memories that are known already."""
-    connection.conditions = conditions
-    return Eligibility(None, *_clause(connection, conditions))
+    decided = columns.decide(connection, conditions.tests)
+    known = [test for test in decided if test is not None]
+    return Eligibility(
+        facts=facts.view(connection),
+        ids=None,
+        flags=None,
+        _connection=connection,
+        _conditions=conditions,
+        _decided=known,
+        _reads_all=len(known) < len(decided) or conditions.place is not None,
+    )
 
 
 def register(connection: Connection) -> None:
@@ -194,153 +210,3 @@ def register(connection: Connection) -> None:
     connection.create_scalar_function("context_meets", context_meets, 1)
     connection.create_scalar_function("pose_distance", pose_distance, 3)
     connection.create_scalar_function("field_distance", field_distance, 1)
-
-
-def _clause(connection: Connection, conditions: Conditions, decided: Test | None = None) -> _Sql:
-    """Return the condition on `memories AS m`, without the test that is decided already."""
-    parts: list[str] = ["m.superseded_by IS NULL"]
-    values: list[object] = []
-
-    def need(sql: str, *bound: object) -> None:
-        parts.append(sql)
-        values.extend(bound)
-
-    if conditions.collection is not None:
-        need(
-            "m.collection_id = (SELECT id FROM collections WHERE name = ?)", conditions.collection
-        )
-    if conditions.session_id is not None:
-        need(
-            "m.session_id = (SELECT id FROM sessions WHERE session_id = ?)", conditions.session_id
-        )
-    if conditions.other_than_session is not None:
-        need(
-            "m.session_id <> (SELECT id FROM sessions WHERE session_id = ?)",
-            conditions.other_than_session,
-        )
-    if conditions.since:
-        need("m.stamp >= ?", conditions.since)
-    if conditions.until:
-        need("m.stamp <= ?", conditions.until)
-    if conditions.alive_at is not None:
-        need("(m.expires = 0 OR m.expires > ?)", conditions.alive_at)
-    if conditions.min_confidence > 0:
-        # filters.effective_confidence; cheaper in SQL, where most memories pass at once
-        need(
-            "m.confidence * "
-            f"pow(?, max(0, ? - m.last_access) / {filters.NANOSECONDS_PER_DAY}) >= ?",
-            1.0 - conditions.decay_rate,
-            conditions.wall_time,
-            conditions.min_confidence,
-        )
-    tests = [test for test in conditions.tests if test is not decided]
-    if tests:
-        lookups = [_lookup(connection, test) for test in tests]
-        known = [lookup for lookup in lookups if lookup is not None]
-        read = f"context_meets({_CONTEXT})"
-        if len(known) == len(lookups):
-            indexed = " AND ".join(sql for sql, _ in known)
-            need(
-                f"CASE WHEN m.attributed THEN {indexed} ELSE {read} END",
-                *(value for _, bound in known for value in bound),
-            )
-        else:
-            need(read)
-    place = conditions.place
-    if place is not None:
-        if place.frame_id is not None:
-            need("m.frame_id = ?", place.frame_id)
-            distance = "pose_distance(m.x, m.y, m.z)"
-        else:
-            distance = f"field_distance({_CONTEXT})"
-        need(f"{distance} <= ?", place.max_distance)
-    return " AND ".join(parts), tuple(values)
-
-
-def _lookup(connection: Connection, test: Test) -> _Sql | None:
-    """Return SQL that decides a test by the index entries of one memory, if they can tell."""
-    negated = test.operator == "$exists" and not test.operand
-    ranges = attributes.ranges(dataclasses.replace(test, operand=True) if negated else test)
-    if ranges is None or len(ranges) > attributes.MAX_RANGES:
-        return None
-    paths = attributes.path_ids(connection, test.path)
-    if not paths or not ranges:
-        return ("1" if negated else "0"), ()
-    sql, values = _in_ranges(ranges)
-    marks = ", ".join("?" * len(paths))
-    return (
-        f"{'NOT ' if negated else ''}EXISTS (SELECT 1 FROM attributes AS a "
-        f"WHERE a.memory_id = m.id AND a.path_id IN ({marks}) AND ({sql}))",
-        (*paths, *values),
-    )
-
-
-def _in_ranges(ranges: Sequence[attributes.Range]) -> _Sql:
-    parts: list[str] = []
-    values: list[object] = []
-    for item in ranges:
-        if item.high is None:
-            parts.append("value = ?")
-            values.append(item.low)
-        else:
-            parts.append("value >= ? AND value < ?")
-            values += [item.low, item.high]
-    return " OR ".join(parts), tuple(values)
-
-
-def _sources(connection: Connection, conditions: Conditions) -> list[tuple[_Sql, Test | None]]:
-    """Return queries, each served by an index, that yield the ids of all eligible memories.
-
-    With a query that comes from a test goes the test: it yields the memories that meet it, except
-    those that are not in the index of attributes.
-    """
-    sources: list[tuple[_Sql, Test | None]] = []
-    since = conditions.since or -(2**63)
-    until = conditions.until or 2**63 - 1
-    if conditions.session_id is not None:
-        sql = (
-            "SELECT id FROM memories INDEXED BY memories_by_session WHERE session_id = "
-            "(SELECT id FROM sessions WHERE session_id = ?) AND stamp BETWEEN ? AND ?"
-        )
-        sources.append(((sql, (conditions.session_id, since, until)), None))
-    for test in conditions.tests:
-        source = _attribute_source(connection, test)
-        if source is not None:
-            sources.append((source, test))
-    place = conditions.place
-    if place is not None:
-        source = places.source(connection, place)
-        if source is not None:
-            sources.append((source, None))
-    if conditions.collection is not None:
-        sql = (
-            "SELECT id FROM memories INDEXED BY memories_by_collection WHERE collection_id = "
-            "(SELECT id FROM collections WHERE name = ?) AND stamp BETWEEN ? AND ?"
-        )
-        sources.append(((sql, (conditions.collection, since, until)), None))
-    elif conditions.since or conditions.until:
-        sql = "SELECT id FROM memories INDEXED BY memories_by_stamp WHERE stamp BETWEEN ? AND ?"
-        sources.append(((sql, (since, until)), None))
-    return sources
-
-
-def _attribute_source(connection: Connection, test: Test) -> _Sql | None:
-    ranges = attributes.ranges(test)
-    if ranges is None or len(ranges) > attributes.MAX_RANGES:
-        return None
-    selects: list[str] = []
-    values: list[object] = []
-    paths = attributes.path_ids(connection, test.path)
-    if len(paths) * len(ranges) > _MAX_SELECTS:
-        return None
-    for path in paths:
-        for item in ranges:
-            sql, bound = _in_ranges([item])
-            selects.append(
-                "SELECT memory_id AS id FROM attributes INDEXED BY attributes_by_value "
-                f"WHERE path_id = ? AND {sql}"
-            )
-            values += [path, *bound]
-    if not selects:
-        return "SELECT 0 AS id WHERE 0", ()
-    return " UNION ALL ".join(selects), tuple(values)

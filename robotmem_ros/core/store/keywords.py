@@ -5,13 +5,16 @@
 The scores are those of FTS5's own bm25() with the sign turned, computed from the same postings: a
 word that most memories hold would cost FTS5 a look at each of them. Where there are more than
 MANY documents, words that stand in half of them or more are not looked up as long as rarer ones
-find enough; BM25 gives them a weight of 0.000001. An exact search looks up all words.
+find enough, or the rarest of them where there are no rarer ones; BM25 gives each a weight of
+0.000001. An exact search looks up all words.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import apsw
 import numpy as np
@@ -29,6 +32,7 @@ from robotmem_ros.core.text import index_tokens
 MANY = 20_000
 
 _K1, _B = 1.2, 0.75  # of BM25, as FTS5 has them
+_TABULATED = 10_000  # documents
 _LEAST_IDF = 1e-6  # what FTS5 gives a word that stands in half of all documents or more
 
 
@@ -91,8 +95,7 @@ class Ranker:
         self._copy = copy
         self._terms = terms
         self._documents, self._tokens = _corpus(connection)
-        self._skips_common = self._documents > MANY and not exact
-        self._weigh()
+        self._look_up(skip_common=self._documents > MANY and not exact)
 
     @property
     def score_of_all(self) -> float:
@@ -104,41 +107,83 @@ class Ranker:
         found = self._top(k, eligible)
         if len(found) < k and self._skips_common:
             # Too few hold a rare word: those that hold a common one are needed too.
-            self._skips_common = False
-            self._weigh()
+            self._look_up(skip_common=False)
             found = self._top(k, eligible)
         return found
 
     def scores(self, ids: Sequence[int]) -> dict[int, float]:
         """Return BM25 of those memories that hold a word."""
-        return {
-            number: float(self._scores[number])
-            for number in ids
-            if number < len(self._scores) and self._scores[number] > 0.0
-        }
+        numbers = np.array(ids, np.int64)
+        scores = self._scores_of(numbers[numbers < len(self._lengths)])
+        return {int(n): float(s) for n, s in zip(numbers, scores, strict=False) if s > 0.0}
 
     def _top(self, k: int, eligible: Eligibility) -> list[tuple[int, float]]:
-        held = np.flatnonzero(self._scores)
+        if eligible.ids is None:
+            scores = self._scores_of_all()
+            held = np.flatnonzero(scores > 0.0)
 
-        def positions(numbers: Ids) -> Ids:
-            return np.searchsorted(held, numbers)
+            def positions(numbers: Ids) -> Ids:
+                return np.searchsorted(held, numbers)
 
-        order = Order(held, -self._scores[held], positions, rounding=0.0)
-        found = self.scores(order.first_eligible(self._connection, k, eligible))
-        return sorted(found.items(), key=lambda item: (-item[1], item[0]))[:k]
+            order = Order(held, -scores[held], positions, rounding=0.0)
+            found = self.scores(order.first_eligible(k, eligible).tolist())
+        else:
+            found = self.scores(eligible.ids.tolist())
+        return heapq.nsmallest(k, found.items(), key=lambda item: (-item[1], item[0]))
 
-    def _weigh(self) -> None:
-        """Compute the weight of each word and from them the scores of all documents."""
-        hits, lengths = self._copy.look_up(
-            self._connection, self._terms, self._documents, self._skips_common
+    def _look_up(self, skip_common: bool) -> None:
+        self._skips_common = skip_common
+        self._hits, self._lengths = self._copy.look_up(
+            self._connection, self._terms, self._documents, skip_common
         )
-        self._weights = {term: _idf(self._documents, hit.frequency) for term, hit in hits.items()}
-        self._scores: npt.NDArray[np.float64] = np.zeros(len(lengths))
+        self._weights = {
+            term: _idf(self._documents, hit.frequency) for term, hit in self._hits.items()
+        }
+
+    def _scores_of_all(self) -> npt.NDArray[np.float64]:
+        """Return BM25 of every memory, by its number."""
+        scores: npt.NDArray[np.float64] = np.zeros(len(self._lengths))
+        for term, hit in self._hits.items():
+            scores[hit.documents] += self._gain(
+                self._weights[term], hit.counts, self._lengths[hit.documents]
+            )
+        return scores
+
+    def _scores_of(self, numbers: Ids) -> npt.NDArray[np.float64]:
+        """Return BM25 of some memories."""
+        scores: npt.NDArray[np.float64] = np.zeros(len(numbers))
+        for term, hit in self._hits.items():
+            if not len(hit.documents):
+                continue
+            places = np.searchsorted(hit.documents, numbers)
+            places[places == len(hit.documents)] = 0
+            holds = hit.documents[places] == numbers
+            counts, lengths = hit.counts[places[holds]], self._lengths[numbers[holds]]
+            scores[holds] += self._gain(self._weights[term], counts, lengths)
+        return scores
+
+    def _gain(
+        self,
+        weight: float,
+        counts: npt.NDArray[np.uint16],
+        lengths: npt.NDArray[np.int32],
+    ) -> npt.NDArray[np.float64]:
+        """Return what a word adds to documents that hold it so often and are so long."""
         mean_length = self._tokens / self._documents if self._documents else 1.0
-        for term, hit in hits.items():
-            norm = _K1 * (1.0 - _B + _B * lengths[hit.documents] / mean_length)
-            gain = self._weights[term] * hit.counts * (_K1 + 1.0) / (hit.counts + norm)
-            self._scores[hit.documents] += gain
+
+        def formula(counts: npt.NDArray[Any], lengths: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            norm = _K1 * (1.0 - _B + _B * lengths / mean_length)
+            gain: npt.NDArray[Any] = weight * counts * (_K1 + 1.0) / (counts + norm)
+            return gain
+
+        if len(counts) <= _TABULATED:
+            return formula(counts, lengths)
+        # Many documents, but few counts and lengths: each pair is computed once.
+        most, longest = int(counts.max()) + 1, int(lengths.max()) + 1
+        if most * longest > len(counts):
+            return formula(counts, lengths)
+        table = formula(np.arange(most)[:, np.newaxis], np.arange(longest)[np.newaxis])
+        return table.ravel().take(counts * np.int64(longest) + lengths)
 
 
 def _idf(documents: int, count: int) -> float:

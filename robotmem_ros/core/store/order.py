@@ -4,20 +4,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from robotmem_ros.core.store.database import Connection
-from robotmem_ros.core.store.eligibility import Eligibility
+if TYPE_CHECKING:
+    from robotmem_ros.core.store.eligibility import Eligibility
 
 Ids = npt.NDArray[np.int64]
 Keys = npt.NDArray[Any]
 
 CHECKED = 10_000
-"""After so many memories were checked in vain, all eligible ones are listed."""
+"""After so many memories were checked in vain, all eligible ones are found out."""
+
+_SAMPLED = 50_000  # keys; above, a sample tells where the first ones end
 
 
 class Order:
@@ -26,7 +28,7 @@ class Order:
     Parameters
     ----------
     ids: the memories; 0 marks one that is gone.
-    keys: of each; infinity for one that is gone.
+    keys: of each.
     positions: finds memories in ids; what it returns may be out of range for those not there.
     rounding: difference of keys up to which two memories count as tied; with 0 those that are tied
         keep the order of ids.
@@ -40,54 +42,93 @@ class Order:
         self._positions = positions
         self._rounding = rounding
 
-    def first_eligible(
-        self, connection: Connection, n: int, eligible: Eligibility
-    ) -> Sequence[int]:
-        """Return at least the first n eligible memories, and with a rounding all those tied."""
+    @property
+    def length(self) -> int:
+        """How many memories there are, those that are gone included."""
+        return len(self._ids)
+
+    def first_eligible(self, n: int, eligible: Eligibility) -> Ids:
+        """Return the first n eligible memories, and with a rounding all those tied, in any order.
+
+        Few are looked up one by one; of many, the best are checked, which is enough where most are
+        eligible; else it is found out who is.
+        """
         if eligible.ids is not None:
-            return self._first_of(n, eligible.ids)
-        found: list[int] = []
+            return self._first(n, self._rows_of(eligible.ids))
+        if eligible.flags is None:
+            found = self._checked(n, eligible)
+            if found is not None:
+                return found
+        allowed = eligible.find_all().take(self._ids, mode="clip")
+        return self._first(n, np.flatnonzero(allowed))
+
+    def _checked(self, n: int, eligible: Eligibility) -> Ids | None:
+        """Return the first eligible ones, checking the best; None if few of these are."""
+        found = np.zeros(0, np.int64)
         passed = 0
-        for batch, end in self._batches(n + n // 4 + 20):
-            found += eligible.keep(connection, batch)
-            passed += len(batch)
+        for rows in self._batches(n + n // 4 + 20):
+            found = np.append(found, eligible.keep(self._ids[rows]))
+            passed += len(rows)
             if len(found) >= n:
-                last = self._keys[self._positions(np.array([found[n - 1]], np.int64))[0]]
-                if not self._rounding or end > last + self._rounding:
-                    break
-            if passed > CHECKED:  # few of the best are eligible: find out who is
-                return self._first_of(n, eligible.all_ids(connection))
+                last = self._keys[self._positions(found[n - 1 : n])[0]]
+                if not self._rounding or self._keys[rows[-1]] > last + self._rounding:
+                    return found
+            elif eligible.is_quick:
+                return None
+            if passed > CHECKED:
+                return None
         return found
 
-    def _first_of(self, n: int, ids: Sequence[int]) -> list[int]:
-        numbers = np.fromiter(ids, np.int64, len(ids))
-        rows = self._positions(numbers)
+    def _rows_of(self, ids: Ids) -> Ids:
+        """Return the rows of those memories that have one, ascending."""
+        rows = self._positions(ids)
         there = (rows >= 0) & (rows < len(self._ids))
-        rows, numbers = rows[there], numbers[there]
-        rows = rows[self._ids[rows] == numbers]
-        keys = self._keys[rows]
+        rows = rows[there]
+        return np.sort(rows[self._ids[rows] == ids[there]])
+
+    def _first(self, n: int, rows: Ids) -> Ids:
+        """Return the memories of the first n of some rows, with a rounding all those tied."""
         if len(rows) > n:
-            rows = rows[keys <= np.partition(keys, n - 1)[n - 1] + self._rounding]
-        return [int(number) for number in self._ids[rows]]
-
-    def _batches(self, size: int) -> Iterator[tuple[list[int], float]]:
-        """Yield ever larger batches of memories, best first, each with its greatest key."""
-        rows = np.arange(len(self._keys))
-        while len(rows) > size:
             keys = self._keys[rows]
-            last = np.partition(keys, size - 1)[size - 1]
-            chosen = keys < last
-            chosen[np.flatnonzero(keys == last)[: size - np.count_nonzero(chosen)]] = True
-            yield self._batch(rows[chosen])
-            rows = rows[~chosen]
-            size *= 3
-        if len(rows):
-            yield self._batch(rows)
+            if self._rounding:
+                rows = rows[keys <= _nth(keys, n) + self._rounding]
+            else:
+                rows = rows[_first_places(keys, n)]
+        found: Ids = self._ids[rows]
+        return found
 
-    def _batch(self, rows: Ids) -> tuple[list[int], float]:
-        rows = rows[np.argsort(self._keys[rows], kind="stable")]
-        live = rows[self._ids[rows] > 0]
-        return [int(number) for number in self._ids[live]], float(self._keys[rows[-1]])
+    def _batches(self, size: int) -> Iterator[Ids]:
+        """Yield ever larger batches of rows, best first, each in order."""
+        rows, keys = np.arange(len(self._keys)), self._keys
+        while len(rows):
+            places = _first_places(keys, size)
+            best = rows[places]
+            yield best[np.argsort(self._keys[best], kind="stable")]
+            rows = np.delete(rows, places)
+            keys = self._keys[rows]
+            size *= 3
+
+
+def _first_places(keys: Keys, n: int) -> Ids:
+    """Return the places of the n smallest keys, ascending; of those that are tied the first."""
+    if len(keys) <= n:
+        return np.arange(len(keys))
+    last = _nth(keys, n)
+    places = np.flatnonzero(keys <= last)
+    tied = np.flatnonzero(keys[places] == last)
+    return np.delete(places, tied[len(tied) - (len(places) - n) :])
+
+
+def _nth(keys: Keys, n: int) -> Any:
+    """Return the n-th smallest of at least n keys."""
+    if len(keys) > _SAMPLED:
+        step = max(2, len(keys) // 4096)
+        sample = np.sort(keys[::step])
+        guess = sample[min(len(sample) - 1, 2 * n // step + 16)]
+        below = keys[keys <= guess]
+        if len(below) >= n:
+            keys = below
+    return np.partition(keys, n - 1)[n - 1]
 
 
 def grown(array: npt.NDArray[Any], length: int, fill: int = 0) -> npt.NDArray[Any]:

@@ -17,6 +17,9 @@ from robotmem_ros.core import context as ctx
 from robotmem_ros.core.filters import Place
 from robotmem_ros.core.model import Context, Pose
 
+Source = tuple[str, tuple[object, ...]]
+"""A query for ids of memories, and its values."""
+
 _LIMIT = 3.0e38  # of 32-bit floats; what lies beyond is kept at the edge
 
 
@@ -51,7 +54,7 @@ def remove(
             connection.execute("DELETE FROM places WHERE id = ?", (number,))
 
 
-def source(connection: apsw.Connection, place: Place) -> tuple[str, tuple[object, ...]] | None:
+def source(connection: apsw.Connection, place: Place) -> Source | None:
     """Return a query for the ids of all memories with a position near enough to a place.
 
     It may yield others too. None where no index serves.

@@ -13,7 +13,7 @@ from robotmem_ros.core import context as ctx
 from robotmem_ros.core import entities
 from robotmem_ros.core.errors import NotFoundError
 from robotmem_ros.core.model import Context, Memory, MemoryType, PerceptionType, Pose
-from robotmem_ros.core.store import attributes, keywords, places, rows, vectors
+from robotmem_ros.core.store import attributes, codes, keywords, places, rows, vectors
 from robotmem_ros.core.store.database import Connection
 
 
@@ -64,7 +64,7 @@ def insert(connection: Connection, new: NewMemory) -> int:
         "last_access": new.now,
         "access_count": new.access_count,
         "return_count": new.return_count,
-        "attributed": 0,
+        "attributed": attributes.entries(new.context) is not None,
         "created_at": new.created_at or new.now,
         "updated_at": new.updated_at or new.created_at or new.now,
     }
@@ -80,8 +80,7 @@ def insert(connection: Connection, new: NewMemory) -> int:
     connection.execute(
         "INSERT INTO texts VALUES (?, ?, ?)", (memory_id, new.content, ctx.write(new.context))
     )
-    if index(connection, memory_id, new):
-        connection.execute("UPDATE memories SET attributed = 1 WHERE id = ?", (memory_id,))
+    index(connection, memory_id, new)
     connection.execute("INSERT INTO unembedded VALUES (?)", (memory_id,))
     return memory_id
 
@@ -153,6 +152,7 @@ def index_some(connection: Connection, limit: int) -> int:
             "UPDATE memories SET attributed = ? WHERE id = ?", (attributed, memory.id)
         )
         connection.execute("DELETE FROM unindexed WHERE memory_id = ?", (memory.id,))
+    codes.catch_up(connection)
     return len(batch)
 
 

@@ -22,7 +22,12 @@ from robotmem_ros.core.store.pages import Pages, Row
 
 _UUID_LENGTH = 36
 
-_LOGS = ("memories", "document_changes", "vector_changes")  # with numbers never given twice
+_LOGS = (
+    "memories",
+    "document_changes",
+    "vector_changes",
+    "memory_changes",
+)  # with numbers never given twice
 _TIMES = ("stamp", "expires", "created_at", "updated_at", "last_access", "access_count")
 _POSE = ("frame_id", "pose_stamp", "x", "y", "z", "qx", "qy", "qz", "qw")
 _STEP = 256  # pages from one call of progress to the next

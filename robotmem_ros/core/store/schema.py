@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import apsw
 
 from robotmem_ros.core.errors import StoreError
+from robotmem_ros.core.store import attributes, codes
 
 APPLICATION_ID = 0x524D454D
 """Marks the file as ours (PRAGMA application_id): "RMEM"."""
@@ -209,6 +210,41 @@ CREATE TABLE IF NOT EXISTS vector_changes (
 );
 """
 
+_CODE_TABLES = """
+-- One bit a dimension of each vector of a large store (codes.py), and the centre they are taken
+-- from: at most one row. Memories above coded_to may have no code yet; NULL: all have one.
+CREATE TABLE IF NOT EXISTS codes (
+    memory_id INTEGER PRIMARY KEY,
+    code BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS code_centre (
+    centre BLOB NOT NULL,                    -- float32, little-endian
+    coded_to INTEGER
+);
+"""
+
+# Log of memories of which a fact changed that facts.py keeps in memory.
+_FACT_LOG = f"""
+CREATE TABLE IF NOT EXISTS memory_changes (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    memory_id INTEGER NOT NULL               -- 0: all of them
+);
+CREATE TRIGGER IF NOT EXISTS memories_logged_insert AFTER INSERT ON memories BEGIN
+    INSERT INTO memory_changes (memory_id) VALUES (NEW.id);
+    DELETE FROM memory_changes
+        WHERE seq <= (SELECT max(seq) FROM memory_changes) - {_LOG_LENGTH};
+END;
+CREATE TRIGGER IF NOT EXISTS memories_logged_delete AFTER DELETE ON memories BEGIN
+    INSERT INTO memory_changes (memory_id) VALUES (OLD.id);
+END;
+CREATE TRIGGER IF NOT EXISTS memories_logged_update AFTER UPDATE OF superseded_by, attributed,
+    collection_id, session_id, stamp, expires, confidence, last_access ON memories BEGIN
+    INSERT INTO memory_changes (memory_id) VALUES (NEW.id);
+    DELETE FROM memory_changes
+        WHERE seq <= (SELECT max(seq) FROM memory_changes) - {_LOG_LENGTH};
+END;
+"""
+
 TRUTH = (
     "memories",
     "texts",
@@ -239,8 +275,17 @@ def _create_tables(connection: apsw.Connection) -> None:
     connection.execute(_MEMORY_TABLES + _INDEX_TABLES + _VECTOR_TABLES)
 
 
+def _follow_facts_and_code_vectors(connection: apsw.Connection) -> None:
+    connection.execute(_FACT_LOG + _CODE_TABLES)
+    codes.begin(connection)
+    while codes.catch_up(connection):
+        pass
+
+
 MIGRATIONS: tuple[tuple[str, Callable[[apsw.Connection], None]], ...] = (
     ("create_tables", _create_tables),
+    ("follow_facts_and_code_vectors", _follow_facts_and_code_vectors),
+    ("tell_arrays_apart", attributes.encode_arrays_anew),
 )
 """Every step from an empty file to the current schema, in order; the version is their number."""
 
@@ -328,7 +373,9 @@ def renew_indexes(connection: apsw.Connection) -> None:
     """
     for table in _INDEXES:
         connection.execute(f"DROP TABLE IF EXISTS {table}")
-    connection.execute(_INDEX_TABLES + _VECTOR_TABLES)
+    # A trigger would log each memory that is marked below.
+    connection.execute("DROP TRIGGER IF EXISTS memories_logged_update")
+    connection.execute(_INDEX_TABLES + _VECTOR_TABLES + _CODE_TABLES)
     connection.execute("DELETE FROM vectors WHERE memory_id NOT IN (SELECT id FROM memories)")
     connection.execute(
         "INSERT OR IGNORE INTO unembedded SELECT id FROM memories "
@@ -344,11 +391,13 @@ def renew_indexes(connection: apsw.Connection) -> None:
     )
     # Until they are indexed their contexts are read, so that no filter misses one.
     connection.execute("UPDATE memories SET attributed = 0 WHERE attributed")
-    for log in ("vector_changes", "document_changes"):
+    connection.execute(_FACT_LOG)
+    for log in ("vector_changes", "document_changes", "memory_changes"):
         if connection.execute(f"SELECT max(seq) FROM {log}").get is None:
             # The log was lost, and copies in memory know its numbers: go on far above them.
             connection.execute(f"INSERT INTO {log} VALUES (?, 0)", (time.time_ns(),))
         log_change(connection, log, 0)
+    codes.begin(connection)
 
 
 def log_change(connection: apsw.Connection, log: str, memory_id: int) -> None:

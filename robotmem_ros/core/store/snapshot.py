@@ -10,13 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import apsw
+import numpy as np
 
 from robotmem_ros.core import filters
 from robotmem_ros.core.filters import Conditions, Place
 from robotmem_ros.core.model import Memory
 from robotmem_ros.core.store import eligibility, keywords, places, rows, schema, vectors
+from robotmem_ros.core.store.attribute_columns import AttributeColumns
 from robotmem_ros.core.store.database import Connection
 from robotmem_ros.core.store.eligibility import Eligibility
+from robotmem_ros.core.store.facts import FactCopy
+from robotmem_ros.core.store.order import Order
 from robotmem_ros.core.store.words import WordCopy
 
 # An index that disagrees with its table leads out of the arrays in memory.
@@ -35,23 +39,35 @@ class Counts:
     pending_embeddings: int
 
 
+class Copies:
+    """What is kept in memory of one database, for the speed of its searches."""
+
+    def __init__(self) -> None:
+        self.facts = FactCopy()
+        self.attributes = AttributeColumns()
+        self.words = WordCopy()
+        self.vectors = vectors.VectorSearch()
+
+
 class Snapshot:
     """One moment of the store, as a search sees it. Lasts as long as the block that lent it."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        words: WordCopy,
-        vector_search: vectors.VectorSearch,
-    ) -> None:
+    def __init__(self, connection: Connection, copies: Copies) -> None:
         self._connection = connection
-        self._words = words
-        self._vectors = vector_search
+        self._copies = copies
         self._rankers: dict[tuple[str, ...], keywords.Ranker] = {}
+
+    def warm(self) -> None:
+        """Read into memory what any recall needs."""
+        self._copies.facts.view(self._connection)
+        self._copies.words.follow(self._connection)
+        self._copies.vectors.follow(self._connection)
 
     def eligible(self, conditions: Conditions) -> Eligibility:
         """Return which memories meet the conditions."""
-        return eligibility.plan(self._connection, conditions)
+        return eligibility.plan(
+            self._connection, self._copies.facts, self._copies.attributes, conditions
+        )
 
     def by_keywords(
         self, terms: Sequence[str], k: int, eligible: Eligibility, exact: bool = False
@@ -77,11 +93,11 @@ class Snapshot:
         ------
         EngineFailure: the table is missing or broken.
         """
-        return self._vectors.top(self._connection, query, k, eligible, exact)
+        return self._copies.vectors.top(self._connection, query, k, eligible, exact)
 
     def similarities(self, query: vectors.Vector, ids: Sequence[int]) -> dict[int, float]:
         """Return the cosine similarity of those memories that have a vector."""
-        return self._vectors.similarities(self._connection, query, ids)
+        return self._copies.vectors.similarities(self._connection, query, ids)
 
     def bm25_of_all(self, terms: Sequence[str]) -> float:
         """Return BM25 of a memory of average length that holds each word once."""
@@ -89,11 +105,11 @@ class Snapshot:
 
     def mean_similarity(self, query: vectors.Vector) -> float:
         """Return the mean cosine similarity of all vectors."""
-        return self._vectors.mean_similarity(self._connection, query)
+        return self._copies.vectors.mean_similarity(self._connection, query)
 
     def keep(self, eligible: Eligibility, ids: Sequence[int]) -> list[int]:
         """Return those memories that are eligible, in the same order."""
-        return eligible.keep(self._connection, ids)
+        return [int(number) for number in eligible.keep(np.array(ids, np.int64))]
 
     def memories(
         self, ids: Sequence[int], decay_rate: float = 0.0, now: int = 0
@@ -117,16 +133,15 @@ class Snapshot:
 
     def in_order(self, eligible: Eligibility, n: int, newest_first: bool) -> list[int]:
         """Return the first n eligible memories in the order they happened, or the last n."""
-        order = "m.stamp DESC, m.id DESC" if newest_first else "m.stamp, m.id"
-        if eligible.ids is not None:
-            sql = "json_each(?) AS j CROSS JOIN memories AS m ON m.id = j.value"
-            values: tuple[object, ...] = (json.dumps(list(eligible.ids)),)
+        stamps = eligible.facts.stamp
+        numbers = np.arange(len(stamps))
+        if newest_first:
+            order = Order(numbers[::-1], -stamps[::-1], lambda ids: len(stamps) - 1 - ids, 0.0)
         else:
-            sql, values = f"memories AS m WHERE {eligible.clause}", eligible.values
-        found = self._connection.execute(
-            f"SELECT m.id FROM {sql} ORDER BY {order} LIMIT ?", (*values, n)
-        )
-        return [row[0] for row in found]
+            order = Order(numbers, stamps, lambda ids: ids, 0.0)
+        found = order.first_eligible(n, eligible)
+        found = found[np.lexsort((found, stamps[found]))]
+        return [int(number) for number in (found[::-1] if newest_first else found)[:n]]
 
     def distances(self, place: Place, ids: Sequence[int]) -> dict[int, float]:
         """Return the distance in metres from a place to those memories that have a position."""
@@ -148,7 +163,7 @@ class Snapshot:
 
     def all_ids(self, eligible: Eligibility) -> Sequence[int]:
         """Return all eligible memories, however many."""
-        return eligible.all_ids(self._connection)
+        return [int(number) for number in eligible.all_ids()]
 
     def around(self, place: Place) -> list[int]:
         """Return all memories with a pose near a place, and maybe some a little farther."""
@@ -159,11 +174,13 @@ class Snapshot:
         self, conditions: Conditions, ids: Sequence[int]
     ) -> dict[int, tuple[float, float, float]]:
         """Return where those of some memories were made that meet conditions and have a pose."""
-        eligible = eligibility.unplanned(self._connection, conditions)
+        eligible = eligibility.unplanned(
+            self._connection, self._copies.facts, self._copies.attributes, conditions
+        )
         found: Any = self._connection.execute(
             "SELECT m.id, m.x, m.y, m.z FROM json_each(?) AS j CROSS JOIN memories AS m "
             "ON m.id = j.value WHERE m.frame_id NOT NULL",
-            (json.dumps(eligible.keep(self._connection, ids)),),
+            (json.dumps(self.keep(eligible, ids)),),
         )
         return {row[0]: row[1:] for row in found}
 
@@ -223,7 +240,9 @@ class Snapshot:
         """Return what ranks by these words; it is made once for a search and what follows it."""
         key = tuple(terms)
         if key not in self._rankers:
-            self._rankers[key] = keywords.Ranker(self._connection, self._words, terms, exact)
+            self._rankers[key] = keywords.Ranker(
+                self._connection, self._copies.words, terms, exact
+            )
         return self._rankers[key]
 
     def keyword_problem(self) -> str:

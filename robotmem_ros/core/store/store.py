@@ -12,6 +12,7 @@ import contextlib
 import json
 import logging
 import os
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -31,8 +32,7 @@ from robotmem_ros.core.store.access import BrokenIndexError
 from robotmem_ros.core.store.database import Connection, Database
 from robotmem_ros.core.store.records import NewMemory
 from robotmem_ros.core.store.sessions import Sessions
-from robotmem_ros.core.store.snapshot import Snapshot
-from robotmem_ros.core.store.words import WordCopy
+from robotmem_ros.core.store.snapshot import Copies, Snapshot
 
 _T = TypeVar("_T")
 
@@ -62,9 +62,9 @@ class Store:
 
     def __init__(self, path: str) -> None:
         self._database = Database(path, eligibility.register)
-        self._words = WordCopy()
+        self._copies = Copies()
         self.was_mended = False
-        self._vectors = vectors.VectorSearch()
+        self._warming: threading.Thread | None = None
         self.sessions = Sessions(self._database, self._write)
 
     @property
@@ -85,12 +85,27 @@ class Store:
     def close(self) -> None:
         """Close the file; idempotent."""
         self._database.close()
+        if self._warming is not None:
+            self._warming.join()
+
+    def warm(self) -> None:
+        """Begin to read in the background what the first recall would wait for."""
+        if self._warming is None:
+            self._warming = threading.Thread(target=self._warm, name="robotmem-warm", daemon=True)
+            self._warming.start()
+
+    def _warm(self) -> None:
+        try:
+            with self.snapshot() as snapshot:
+                snapshot.warm()
+        except StoreError as error:
+            _LOG.debug("not read in advance: %s", error)  # a recall will tell
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
         """Lend a view of one moment of the store, for one query."""
         with self._database.read() as connection:
-            yield Snapshot(connection, self._words, self._vectors)
+            yield Snapshot(connection, self._copies)
 
     def add(self, new: NewMemory) -> tuple[int, bool]:
         """Store a memory; return its number, and whether it is new.

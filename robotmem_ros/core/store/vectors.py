@@ -3,9 +3,9 @@
 """Vector search: cosine similarity over the vectors of the memories.
 
 The table of vectors is the only truth. For speed a copy is kept in memory: the vectors themselves
-up to EXACT_LIMIT of them, above that one bit a dimension. The copy orders the candidates; what is
-returned was measured on the true vectors by sqlite-vec's vec_distance_cosine. Up to EXACT_LIMIT,
-and in an exact search of any size, the order is that of the true vectors.
+up to codes.EXACT_LIMIT of them, above that one bit a dimension (codes.py). The copy orders the
+candidates; what is returned was measured on the true vectors by sqlite-vec's vec_distance_cosine.
+Up to EXACT_LIMIT, and in an exact search of any size, the order is that of the true vectors.
 
 The copy follows the table by its log of changes, so it is right after a crash and when another
 process writes to the file.
@@ -13,8 +13,9 @@ process writes to the file.
 
 from __future__ import annotations
 
+import heapq
 import itertools
-import json
+import math
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -23,17 +24,19 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
-from robotmem_ros.core.store import schema
+from robotmem_ros.core.store import codes, schema
 from robotmem_ros.core.store.database import Connection
 from robotmem_ros.core.store.eligibility import Eligibility
-from robotmem_ros.core.store.order import Ids, Order, grown
+from robotmem_ros.core.store.order import Ids, Keys, Order, grown
 
-EXACT_LIMIT = 20_000
-"""Up to this many vectors are kept whole in memory."""
+RESCORED = 500
+"""Candidates by bits that are measured, at least; the more vectors there are, the closer they lie,
+so it is twice the root of their number where that is more."""
 
-_RESCORED = 300  # candidates by bits that are measured, at least
-_MEASURED_ALL = 2_000  # up to so many eligible memories are all measured
 _ROUNDING = 1e-5  # of products in single precision
+_AS_QUICK = 8  # vectors in a row, as one from the database
+_AT_ONCE = 4096  # rows read in one go
+_IN_CACHE = 16_384  # codes
 
 Vector = npt.NDArray[np.float32]
 
@@ -44,18 +47,21 @@ def put(connection: apsw.Connection, memory_id: int, vector: Vector) -> None:
     connection.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (memory_id, blob))
     connection.execute("DELETE FROM unembedded WHERE memory_id = ?", (memory_id,))
     schema.log_change(connection, "vector_changes", memory_id)
+    codes.put(connection, memory_id, unit(vector))
 
 
 def remove(connection: apsw.Connection, memory_id: int) -> None:
     """Remove the vector of a memory, if it has one; it no longer waits for one."""
     connection.execute("DELETE FROM unembedded WHERE memory_id = ?", (memory_id,))
     connection.execute("DELETE FROM vectors WHERE memory_id = ?", (memory_id,))
+    codes.remove(connection, memory_id)
     schema.log_change(connection, "vector_changes", memory_id)
 
 
 def remove_all(connection: apsw.Connection) -> None:
     """Remove all vectors; every memory waits for a new one."""
     connection.execute("DELETE FROM vectors")
+    codes.remove_all(connection)
     connection.execute("INSERT OR IGNORE INTO unembedded SELECT id FROM memories")
     schema.log_change(connection, "vector_changes", 0)
 
@@ -64,7 +70,7 @@ def problem(connection: apsw.Connection) -> str:
     """Return why vector search cannot work, or "" if it can."""
     try:
         connection.execute("SELECT memory_id, vector FROM vectors LIMIT 0").fetchall()
-        connection.execute("SELECT seq FROM vector_changes LIMIT 0").fetchall()
+        connection.execute("SELECT 1 FROM vector_changes, codes, code_centre LIMIT 0").fetchall()
     except apsw.SQLError as error:
         return f"the vector table is broken ({error}); call ~/reindex"
     return ""
@@ -76,6 +82,10 @@ class VectorSearch:
     def __init__(self) -> None:
         self._copy = VectorCopy()
 
+    def follow(self, connection: Connection) -> None:
+        """Take in what has changed since the last time."""
+        self._copy.follow(connection)
+
     def top(
         self,
         connection: Connection,
@@ -85,25 +95,29 @@ class VectorSearch:
         exact: bool,
     ) -> list[tuple[int, float]]:
         """Return the k nearest eligible memories with their cosine similarity, nearest first."""
-        order, measured = self._copy.order(connection, query, exact)
-        wanted = k if measured else max(_RESCORED, 10 * k)
-        if not measured and eligible.ids is not None and len(eligible.ids) <= _MEASURED_ALL:
-            wanted = len(eligible.ids)
-        found = order.first_eligible(connection, wanted, eligible)
-        nearest = self.similarities(connection, query, found)
-        return sorted(nearest.items(), key=lambda item: (-item[1], item[0]))[:k]
+        if eligible.ids is not None and self._copy.is_slower(connection, len(eligible.ids)):
+            found = eligible.ids
+        else:
+            order, measured = self._copy.order(connection, query, exact)
+            wanted = k if measured else max(RESCORED, 2 * math.isqrt(order.length), 10 * k)
+            found = order.first_eligible(wanted, eligible)
+        nearest = self.similarities(connection, query, np.sort(found))
+        return heapq.nsmallest(k, nearest.items(), key=lambda item: (-item[1], item[0]))
 
     def similarities(
-        self, connection: Connection, query: Vector, ids: Sequence[int]
+        self, connection: Connection, query: Vector, ids: Sequence[int] | Ids
     ) -> dict[int, float]:
         """Return the cosine similarity of those memories that have a vector."""
+        if not len(ids):
+            return {}
+        numbers = apsw.carray(np.array(ids, np.int64))
         return {
             memory_id: 1.0 - distance
             for memory_id, distance in connection.execute(
-                "SELECT v.memory_id, vec_distance_cosine(v.vector, ?1) FROM json_each(?2) AS j "
-                "CROSS JOIN vectors AS v ON v.memory_id = j.value "
+                "SELECT v.memory_id, vec_distance_cosine(v.vector, ?1) FROM carray(?2) AS c "
+                "CROSS JOIN vectors AS v ON v.memory_id = c.value "
                 "WHERE length(v.vector) = length(?1)",
-                (query.astype("<f4").tobytes(), json.dumps(list(ids))),
+                (query.astype("<f4").tobytes(), numbers),
             )
             if distance is not None  # of a damaged vector
         }
@@ -119,8 +133,19 @@ class VectorCopy:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._seq = -1  # last change that the copy holds; -1: nothing was read yet
-        self._centre: Vector | None = None
+        self._centre: Vector
         self._clear(0, whole=True)
+
+    def follow(self, connection: Connection) -> None:
+        """Take in what has changed in the table since the last time."""
+        with self._lock:
+            self._follow(connection)
+
+    def is_slower(self, connection: Connection, count: int) -> bool:
+        """Return whether it takes longer to order all vectors than to measure some one by one."""
+        with self._lock:
+            self._follow(connection)
+            return not self._whole or count < self._count // _AS_QUICK
 
     def order(self, connection: Connection, query: Vector, exact: bool) -> tuple[Order, bool]:
         """Return the order of all vectors from a query, and whether it was truly measured."""
@@ -128,8 +153,9 @@ class VectorCopy:
             self._follow(connection)
             ids, data, rows = self._ids[: self._count], self._data[: self._count], self._rows
             whole, centre = self._whole, self._centre
+        keys: Keys = np.zeros(0, np.float32)
         if not len(ids):
-            keys = np.zeros(0, np.float32)
+            pass
         elif whole:
             # Not the product of a matrix: that would take all cores.
             keys = -np.einsum("ij,j->i", data, unit(query))
@@ -144,11 +170,7 @@ class VectorCopy:
                 if known and distance is not None:
                     keys[rows[memory_id]] = distance
         else:
-            code = _codes(unit(query)[np.newaxis], centre)
-            keys = np.zeros(len(ids), np.uint16)
-            for word in range(data.shape[1]):
-                keys += _bit_count(data[:, word] ^ code[0, word])
-        keys[ids == 0] = np.inf if keys.dtype.kind == "f" else np.iinfo(np.uint16).max
+            keys = _distances(data, codes.of(unit(query)[np.newaxis], centre)[0])
 
         def positions(numbers: Ids) -> Ids:
             known = numbers < len(rows)
@@ -160,13 +182,18 @@ class VectorCopy:
         return Order(ids, keys, positions, _ROUNDING if measured else 0.0), measured
 
     def mean_similarity(self, connection: Connection, query: Vector) -> float:
-        """Return the mean cosine similarity of all vectors, 0 if there are none."""
+        """Return the mean cosine similarity of all vectors, 0 if there are none.
+
+        Where they are not kept whole it is that of the sample that their codes are taken from.
+        """
         with self._lock:
             self._follow(connection)
-            return float(unit(query) @ self._sum) / self._live if self._live else 0.0
+            if not self._live:
+                return 0.0
+            mean = self._sum / self._live if self._whole else self._centre
+            return float(unit(query) @ mean)
 
     def _follow(self, connection: Connection) -> None:
-        """Take in what has changed in the table since the last time."""
         latest, changed = schema.changes_since(connection, "vector_changes", self._seq)
         if latest < self._seq:
             return  # the copy is of a later moment: what is gone by now will not be found
@@ -174,38 +201,63 @@ class VectorCopy:
             self._load(connection)
         else:
             for memory_id in changed:
-                blob = connection.execute(
-                    "SELECT vector FROM vectors WHERE memory_id = ?", (memory_id,)
-                ).get
                 self._discard(memory_id)
-                if blob is not None and len(blob) == 4 * len(self._sum):
-                    self._append([memory_id], np.frombuffer(blob, "<f4")[np.newaxis])
+                self._take_in(connection, memory_id)
             dead = self._count - self._live
-            if (self._whole and self._live > EXACT_LIMIT) or dead > 1000 + self._live:
+            if (self._whole and self._live > codes.EXACT_LIMIT) or dead > 1000 + self._live:
                 self._load(connection)
         self._seq = latest
 
-    def _load(self, connection: Connection) -> None:
-        count, dimension = connection.execute(
-            "SELECT count(*), coalesce((SELECT dimension FROM embedder), 0) FROM vectors"
+    def _take_in(self, connection: Connection, memory_id: int) -> None:
+        """Read what there is of one memory, which has no row here."""
+        if not self._whole:
+            code = connection.execute(
+                "SELECT code FROM codes WHERE memory_id = ?", (memory_id,)
+            ).get
+            if code is not None:
+                self._append(np.array([memory_id]), np.frombuffer(code, np.uint64)[np.newaxis])
+                return
+        blob = connection.execute(
+            "SELECT vector FROM vectors WHERE memory_id = ?", (memory_id,)
         ).get
-        self._clear(dimension, whole=count <= EXACT_LIMIT)
-        rows = connection.execute(
-            "SELECT memory_id, vector FROM vectors WHERE length(vector) = ? ORDER BY memory_id",
-            (4 * dimension,),
+        if blob is not None and len(blob) == 4 * self._dimension:
+            self._append_vectors([(memory_id, blob)])
+
+    def _load(self, connection: Connection) -> None:
+        """Read everything anew."""
+        known = codes.centre(connection)
+        dimension = connection.execute("SELECT dimension FROM embedder").get or 0
+        if known is None:
+            few = "SELECT count(*) FROM (SELECT 1 FROM vectors LIMIT ?)"
+            count = connection.execute(few, (codes.EXACT_LIMIT + 1,)).get
+            self._clear(dimension, whole=count <= codes.EXACT_LIMIT)
+            self._load_vectors(connection, "TRUE")
+            return
+        self._clear(dimension, whole=False)
+        self._centre, coded_to = known
+        rows = connection.execute("SELECT memory_id, code FROM codes ORDER BY memory_id")
+        while batch := list(itertools.islice(rows, _AT_ONCE)):
+            numbers, data = zip(*batch, strict=True)
+            words = np.frombuffer(b"".join(data), np.uint64).reshape(len(batch), -1)
+            self._append(np.array(numbers), words)
+        if coded_to is not None:
+            without_code = "memory_id NOT IN (SELECT memory_id FROM codes)"
+            self._load_vectors(connection, f"memory_id > {coded_to:d} AND {without_code}")
+
+    def _load_vectors(self, connection: Connection, where: str) -> None:
+        rows: Any = connection.execute(
+            f"SELECT memory_id, vector FROM vectors WHERE length(vector) = ? AND {where} "
+            "ORDER BY memory_id",
+            (4 * self._dimension,),
         )
-        while batch := list(itertools.islice(rows, 4096)):
-            numbers = [row[0] for row in batch]
-            vectors = np.frombuffer(b"".join(row[1] for row in batch), "<f4")
-            vectors = vectors.reshape(-1, dimension)
-            if not self._whole and self._centre is None:
-                self._centre = np.mean([unit(vector) for vector in vectors], axis=0)
-            self._append(numbers, vectors)
+        while batch := list(itertools.islice(rows, _AT_ONCE)):
+            self._append_vectors(batch)
 
     def _clear(self, dimension: int, whole: bool) -> None:
+        self._dimension = dimension
         self._whole = whole
         self._count = self._live = 0
-        self._centre = None
+        self._centre = np.zeros(0, np.float32)  # codes are taken from it; empty: from none yet
         self._sum = np.zeros(dimension, np.float64)  # of all live vectors, each of length 1
         self._ids = np.zeros(0, np.int64)  # by row; 0: dead
         self._rows = np.zeros(0, np.int64)
@@ -217,25 +269,27 @@ class VectorCopy:
             row = self._rows[memory_id]
             if self._whole:
                 self._sum -= self._data[row]
-            elif self._live:  # its vector is gone: take away an average one
-                self._sum -= self._sum / self._live
             self._ids[row] = 0
             self._rows[memory_id] = -1
             self._live -= 1
 
-    def _append(self, numbers: Sequence[int], vectors: Vector) -> None:
-        norms = np.linalg.norm(vectors, axis=1)
-        sound = np.isfinite(norms) & (norms > 0)  # all, unless the file is damaged
-        numbers = [number for number, good in zip(numbers, sound, strict=True) if good]
-        vectors = vectors[sound] / norms[sound, np.newaxis]
-        if not numbers:
+    def _append_vectors(self, rows: Sequence[tuple[int, bytes]]) -> None:
+        numbers, vectors = codes.sound(rows)
+        if not len(numbers):
             return
-        data = vectors if self._whole else _codes(vectors, self._centre)
-        self._sum += vectors.sum(axis=0, dtype=np.float64)
+        if self._whole:
+            self._sum += vectors.sum(axis=0, dtype=np.float64)
+            self._append(numbers, vectors)
+            return
+        if not len(self._centre):  # the store has none yet
+            self._centre = codes.mean(vectors)
+        self._append(numbers, codes.of(vectors, self._centre))
+
+    def _append(self, numbers: Ids, data: npt.NDArray[Any]) -> None:
         end = self._count + len(numbers)
         self._ids = grown(self._ids, end)
         self._data = grown(self._data, end)
-        self._rows = grown(self._rows, max(numbers) + 1, fill=-1)
+        self._rows = grown(self._rows, int(numbers.max()) + 1, fill=-1)
         # Searches under way hold these arrays: rows they know are never written again, but for
         # the id of one that died.
         self._ids[self._count : end] = numbers
@@ -250,11 +304,19 @@ def unit(vector: Vector) -> Vector:
     return (vector / np.linalg.norm(vector)).astype(np.float32)
 
 
-def _codes(vectors: Vector, centre: Vector | None) -> npt.NDArray[np.uint64]:
-    """Return one bit a dimension: on which side of the centre a vector lies."""
-    bits = np.packbits(vectors > (0.0 if centre is None else centre), axis=1)
-    padding = -bits.shape[1] % 8
-    return np.pad(bits, ((0, 0), (0, padding))).view(np.uint64)
+def _distances(
+    data: npt.NDArray[np.uint64], query: npt.NDArray[np.uint64]
+) -> npt.NDArray[np.uint16]:
+    """Return the number of bits in which codes differ from that of a query, (n,) uint16.
+
+    Piece by piece, so that what lies between stays in the processor's cache.
+    """
+    distances = np.zeros(len(data), np.uint16)
+    for start in range(0, len(data), _IN_CACHE):
+        piece = distances[start : start + _IN_CACHE]
+        for word in range(data.shape[1]):
+            piece += _bit_count(data[start : start + _IN_CACHE, word] ^ query[word])
+    return distances
 
 
 def _bit_count(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:

@@ -79,6 +79,11 @@ class WordCopy:
         self._common: dict[str, tuple[int, int]] = {}  # word: (its documents, all documents then)
         self._lengths = np.zeros(64, np.int32)
 
+    def follow(self, connection: Connection) -> None:
+        """Take in what has changed since the last time."""
+        with self._lock:
+            self._follow(connection)
+
     def look_up(
         self, connection: Connection, terms: Sequence[str], documents: int, skip_common: bool
     ) -> tuple[dict[str, Hits], npt.NDArray[np.int32]]:
@@ -87,8 +92,8 @@ class WordCopy:
         Parameters
         ----------
         documents: number of all documents.
-        skip_common: of words that stand in half of them or more, count the documents alone, unless
-            there are no other words.
+        skip_common: of words that stand in half of them or more, count the documents alone; but
+            look up the rarest of them where there are no other words.
         """
         with self._lock:
             is_current = self._follow(connection)
@@ -96,8 +101,8 @@ class WordCopy:
             if skip_common:
                 counts = {term: self._frequency(connection, term, documents) for term in terms}
                 common = {term: n for term, n in counts.items() if 2 * n >= documents}
-                if all(term in common or not n for term, n in counts.items()):
-                    common = {}
+                if common and all(term in common or not n for term, n in counts.items()):
+                    del common[min(common, key=common.__getitem__)]
             found = {}
             for term in terms:
                 if term in common:
@@ -128,9 +133,8 @@ class WordCopy:
         if term in self._words:
             self._words.move_to_end(term)
             return self._words[term]
-        rows = connection.execute("SELECT doc FROM words WHERE term = ?", (term,)).fetchall()
-        flat = np.fromiter((row[0] for row in rows), np.int32, len(rows))  # one row an occurrence
-        documents, counts = np.unique(flat, return_counts=True)
+        each = connection.integers("SELECT group_concat(doc, ' ') FROM words WHERE term = ?", term)
+        documents, counts = np.unique(each.astype(np.int32), return_counts=True)
         few = np.minimum(counts, 65_535).astype(np.uint16)
         postings = Postings(documents, few, len(documents))
         if is_current and len(documents) > FREQUENT:
@@ -159,8 +163,9 @@ class WordCopy:
         return True
 
     def _load_lengths(self, connection: Connection) -> None:
-        rows: list[Any] = connection.execute("SELECT memory_id, length FROM documents").fetchall()
-        flat = np.array(rows, np.int64).reshape(-1, 2)
+        flat = connection.integers(
+            "SELECT group_concat(memory_id || ' ' || length, ' ') FROM documents"
+        ).reshape(-1, 2)
         self._lengths = np.zeros(int(flat[:, 0].max(initial=63)) + 1, np.int32)
         self._lengths[flat[:, 0]] = flat[:, 1]
 
