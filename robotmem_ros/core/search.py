@@ -301,7 +301,11 @@ def _explain(
 def _nearest(
     snapshot: Snapshot, conditions: Conditions, place: Place, n: int
 ) -> tuple[list[int], dict[int, float]]:
-    """Return the n nearest memories: looks near first, and farther until there are enough."""
+    """Return the n nearest memories; to a field, looks near first, then farther for enough."""
+    if place.frame_id is not None:
+        near = snapshot.nearest(snapshot.eligible(conditions), place, n)
+        distances = snapshot.distances(place, near)
+        return ranking.by_distance(distances.keys(), distances)[:n], distances
     radius = min(0.5, place.max_distance)
     while True:
         around = dataclasses.replace(place, max_distance=radius)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 import tempfile
 import threading
@@ -18,8 +19,9 @@ from making import EVERYTHING, new, sql
 
 from robotmem_ros.core import filters
 from robotmem_ros.core.errors import StoreError
-from robotmem_ros.core.filters import NANOSECONDS_PER_DAY, Conditions
-from robotmem_ros.core.store import Store, attribute_columns, eligibility, facts
+from robotmem_ros.core.filters import NANOSECONDS_PER_DAY, Conditions, Place
+from robotmem_ros.core.model import Pose
+from robotmem_ros.core.store import Store, attribute_columns, eligibility, facts, poses
 
 VALUES = (1, 2, 2.5, -3, 10**30, True, False, None, "a", "b", "a\x00", [1], {})
 WALL_TIME = 100 * NANOSECONDS_PER_DAY
@@ -49,7 +51,13 @@ def some_conditions(source: random.Random) -> Conditions:
         10,
     )
     maybe = source.random
+    place = None
+    if maybe() < 0.5:
+        radius = source.choice([0.0, 5.0, 5.000001, 13.0, 1e200, math.inf])
+        frame = source.choice(["map", "odom", "unknown"])
+        place = Place(frame, (), source.choice([(0.0, 0.0, 0.0), (3.0, 4.0, 0.0)]), radius)
     return Conditions(
+        place=place,
         collection=source.choice([None, "default", "c1", "unknown"]),
         session_id="s1" if maybe() < 0.3 else None,
         other_than_session=source.choice([None, "s2", "unknown"]),
@@ -61,6 +69,12 @@ def some_conditions(source: random.Random) -> Conditions:
         alive_at=source.choice([None, 5]),
         tests=tests,
     )
+
+
+def a_position(source: random.Random) -> tuple[float, float, float]:
+    """Return a place at distances that squares of whole numbers make, and that squares exceed."""
+    axis = (0.0, 3.0, 4.0, -4.0, 5.0, 12.0, 0.1, 1e-200, 1e200, -1.7e308)
+    return source.choice(axis), source.choice(axis[:6]), source.choice(axis[:3])
 
 
 def change(store: Store, source: random.Random, known: list[int]) -> None:
@@ -77,6 +91,7 @@ def change(store: Store, source: random.Random, known: list[int]) -> None:
             stamp=source.randint(1, 9),
             confidence=source.choice([0.9, 0.9, 0.4]),
             expires=source.choice([0, 0, 4, 6]),
+            pose=source.choice([None, Pose(source.choice(["map", "odom"]), a_position(source))]),
             now=source.choice([0, 1, 50, 99, 100]) * NANOSECONDS_PER_DAY,
         )
         known.append(store.add(memory)[0])
@@ -103,6 +118,7 @@ def test_two_stores_on_a_file_agree_with_one_that_was_just_opened(
         m.setattr(attribute_columns, "MAX_CELLS", cells)
         m.setattr(attribute_columns, "_MANY_CHANGES", many)
         m.setattr(facts, "_MANY_CHANGES", many)
+        m.setattr(poses, "_MANY_CHANGES", many)
         path = f"{folder}/memories.db"
         both = Store(path), Store(path)
         known: list[int] = []
@@ -117,6 +133,11 @@ def test_two_stores_on_a_file_agree_with_one_that_was_just_opened(
                 with store.snapshot() as snapshot:
                     planned = snapshot.eligible(conditions)
                     assert sorted(snapshot.keep(planned, range(1, 99))) == expected
+                    unplanned = snapshot.positions(conditions, range(1, 99))
+                    assert set(unplanned) <= set(expected)
+                    if conditions.place is not None:
+                        near = snapshot.nearest(planned, conditions.place, 1)
+                        assert set(near) == set(expected)  # fewer than are looked at
             fresh.close()
         for store in both:
             store.close()
@@ -144,7 +165,16 @@ def plainly(store: Store, conditions: Conditions) -> list[int]:
         )
         >= conditions.min_confidence
         and filters.meets_tests(memory.context, conditions.tests)
+        and is_near(conditions.place, memory.pose)
     ]
+
+
+def is_near(place: Place | None, pose: Pose | None) -> bool:
+    if place is None:
+        return True
+    if pose is None or pose.frame_id != place.frame_id:
+        return False
+    return math.dist(pose.position, place.target) <= place.max_distance
 
 
 def is_of_another_session(name: str | None, session_id: str, memories: Any) -> bool:

@@ -139,7 +139,7 @@ class AttributeColumns:
             column.remove(changed)
         rows: Any = connection.execute(
             "SELECT a.path_id, a.memory_id, a.value FROM carray(?) AS c "
-            "CROSS JOIN attributes AS a ON a.memory_id = c.value",
+            "CROSS JOIN attributes AS a ON a.memory_id = c.value WHERE typeof(a.value) = 'blob'",
             (apsw.carray(np.array(sorted(changed), np.int64)),),
         )
         for path, memory_id, value in rows:
@@ -235,7 +235,8 @@ def _read(connection: Connection, path: int) -> _Column:
     distinct = _SortedValues()
     rows: Any = connection.execute(
         "SELECT value, group_concat(memory_id, ' ') FROM attributes "
-        "INDEXED BY attributes_by_value WHERE path_id = ? GROUP BY value ORDER BY value",
+        "INDEXED BY attributes_by_value WHERE path_id = ? AND typeof(value) = 'blob' "
+        "GROUP BY value ORDER BY value",
         (path,),
     )
     while batch := list(itertools.islice(rows, _AT_ONCE)):

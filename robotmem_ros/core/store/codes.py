@@ -93,8 +93,16 @@ def catch_up(connection: apsw.Connection) -> bool:
 
 def centre(connection: apsw.Connection) -> tuple[Vector, int | None] | None:
     """Return the centre, and up to which memory the older vectors have codes (None: all)."""
-    state: Any = connection.execute("SELECT centre, coded_to FROM code_centre").get
-    return None if state is None else (np.frombuffer(state[0], "<f4"), state[1])
+    state: Any = connection.execute(
+        "SELECT centre, coded_to, length(centre) = 4 * (SELECT dimension FROM embedder) "
+        "FROM code_centre"
+    ).get
+    if state is None:
+        return None
+    blob, coded_to, is_whole = state
+    if not is_whole or not isinstance(blob, bytes):
+        raise apsw.CorruptError("the centre of the codes is damaged; call ~/reindex")
+    return np.frombuffer(blob, "<f4"), coded_to
 
 
 def of(vectors: Vector, centre: Vector) -> Codes:

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which memories may be part of an answer: the conditions of a query, decided for all at once.
 
-Most conditions are a pass over columns in memory (facts.py, attribute_columns.py). What no column
-can tell is decided memory by memory in SQL: the distance from a place, the equality with an array,
-a context too large to be indexed. Either way the engines rank the memories that meet the
-conditions, and none is lost to others that rank higher.
+Most conditions are a pass over columns in memory (facts.py, attribute_columns.py, poses.py). What
+no column can tell is decided memory by memory in SQL: the distance to a field of a context, an
+element far back in an array, a context too large to be indexed. Either way the engines rank the
+memories that meet the conditions, and none is lost to others that rank higher.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import apsw
 import numpy as np
 
 from robotmem_ros.core import filters
-from robotmem_ros.core.filters import Conditions
+from robotmem_ros.core.filters import Conditions, Place
 from robotmem_ros.core.store import places, rows
 from robotmem_ros.core.store.attribute_columns import AttributeColumns, Decided
 from robotmem_ros.core.store.database import Connection
 from robotmem_ros.core.store.facts import FactCopy, Facts, Flags
 from robotmem_ros.core.store.order import Ids
+from robotmem_ros.core.store.poses import PoseCopy
 
 FEW = 4_000
 """Up to this many eligible memories are ranked one by one."""
@@ -32,6 +33,15 @@ LISTED = 20_000
 """Up to this many memories are decided in SQL before the engines rank; above, the best first."""
 
 _CONTEXT = "(SELECT context FROM texts WHERE memory_id = m.id)"
+
+
+class Copies:
+    """What is kept in memory of one database to decide conditions."""
+
+    def __init__(self) -> None:
+        self.facts = FactCopy()
+        self.attributes = AttributeColumns()
+        self.poses = PoseCopy()
 
 
 @dataclass(slots=True)
@@ -52,6 +62,7 @@ class Eligibility:
     ids: Ids | None
     flags: Flags | None
     _connection: Connection
+    _copies: Copies
     _conditions: Conditions
     _decided: Sequence[Decided]  # tests that columns can tell
     _reads_all: bool  # whether every memory that passes the columns must be decided in SQL
@@ -100,9 +111,15 @@ class Eligibility:
         found = np.fromiter((row[0] for row in rows), np.int64, len(rows))
         return self.keep(np.union1d(found, unindexed))
 
+    @property
+    def _field(self) -> Place | None:
+        """The place, if distances from it are those of a field in the contexts."""
+        place = self._conditions.place
+        return place if place is not None and place.frame_id is None else None
+
     def _unattributed(self) -> Ids:
         """Return the memories whose context must be read, as it is not in the index."""
-        needed = self._conditions.tests or self._conditions.place
+        needed = self._conditions.tests or self._field is not None
         if not needed or self.facts.attributed.all():
             return np.zeros(0, np.int64)
         return np.flatnonzero(self.facts.live & ~self.facts.attributed)
@@ -114,6 +131,9 @@ class Eligibility:
         attributed = facts.attributed if ids is None else facts.attributed[ids]
         for test in self._decided:
             passed &= test.meet(len(facts.live), ids) | ~attributed
+        place = self._conditions.place
+        if place is not None and place.frame_id is not None:
+            passed &= self._copies.poses.within(self._connection, place, len(facts.live), ids)
         if self._reads_all:
             return passed, passed.copy()
         if self._conditions.tests:
@@ -129,15 +149,9 @@ class Eligibility:
             meets = f"context_meets({_CONTEXT})"
             every_test = len(self._decided) == len(self._conditions.tests)
             clauses.append(f"(m.attributed OR {meets})" if every_test else meets)
-        place = self._conditions.place
-        if place is not None:
-            distance = f"field_distance({_CONTEXT})"
-            if place.frame_id is not None:
-                clauses.append("m.frame_id = ?")
-                values.append(place.frame_id)
-                distance = "pose_distance(m.x, m.y, m.z)"
-            clauses.append(f"{distance} <= ?")
-            values.append(place.max_distance)
+        if self._field is not None:
+            clauses.append(f"field_distance({_CONTEXT}) <= ?")
+            values.append(self._field.max_distance)
         found = self._connection.execute(
             "SELECT m.id FROM carray(?) AS c CROSS JOIN memories AS m ON m.id = c.value "
             f"WHERE {' AND '.join(clauses)}",
@@ -146,18 +160,17 @@ class Eligibility:
         return np.isin(ids, np.fromiter((row[0] for row in found), np.int64, len(found)))
 
 
-def plan(
-    connection: Connection, facts: FactCopy, columns: AttributeColumns, conditions: Conditions
-) -> Eligibility:
+def plan(connection: Connection, copies: Copies, conditions: Conditions) -> Eligibility:
     """Return who is eligible, found out as far as that is quick.
 
     Raises
     ------
     apsw.SQLError: the index of attributes is missing or broken.
     """
-    eligible = unplanned(connection, facts, columns, conditions)
+    eligible = unplanned(connection, copies, conditions)
     place = conditions.place
-    source = None if place is None else places.source(connection, place)
+    is_field = place is not None and place.frame_id is None
+    source = places.source(connection, place) if place is not None and is_field else None
     if source is not None:
         eligible.ids = eligible.listed(source)
     elif (conditions.narrow or conditions.collection is not None) and eligible.is_quick:
@@ -167,9 +180,7 @@ def plan(
     return eligible
 
 
-def unplanned(
-    connection: Connection, facts: FactCopy, columns: AttributeColumns, conditions: Conditions
-) -> Eligibility:
+def unplanned(connection: Connection, copies: Copies, conditions: Conditions) -> Eligibility:
     """Return who is eligible, found out for nobody yet: for memories that are known already.
 
     Raises
@@ -177,16 +188,18 @@ def unplanned(
     apsw.SQLError: the index of attributes is missing or broken.
     """
     connection.conditions = conditions
-    decided = columns.decide(connection, conditions.tests)
+    decided = copies.attributes.decide(connection, conditions.tests)
     known = [test for test in decided if test is not None]
     return Eligibility(
-        facts=facts.view(connection),
+        facts=copies.facts.view(connection),
         ids=None,
         flags=None,
         _connection=connection,
+        _copies=copies,
         _conditions=conditions,
         _decided=known,
-        _reads_all=len(known) < len(decided) or conditions.place is not None,
+        _reads_all=len(known) < len(decided)
+        or (conditions.place is not None and conditions.place.frame_id is None),
     )
 
 
@@ -199,14 +212,9 @@ def register(connection: Connection) -> None:
     def context_meets(*context: Any) -> bool:
         return filters.meets_tests(rows.context(context[0]), connection.conditions.tests)
 
-    def pose_distance(*position: Any) -> float | None:
-        place = connection.conditions.place
-        return filters.distance(position, place.target) if place else None
-
     def field_distance(*context: Any) -> float | None:
         place = connection.conditions.place
         return filters.distance_to_field(rows.context(context[0]), place) if place else None
 
     connection.create_scalar_function("context_meets", context_meets, 1)
-    connection.create_scalar_function("pose_distance", pose_distance, 3)
     connection.create_scalar_function("field_distance", field_distance, 1)

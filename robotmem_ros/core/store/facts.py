@@ -27,18 +27,18 @@ from robotmem_ros.core.store.order import Ids, grown
 
 Flags = npt.NDArray[np.bool_]
 
-_INTEGERS = " || ' ' || ".join(
-    (
-        "m.id",
-        "(m.superseded_by IS NULL)",
-        "m.attributed",
-        "m.collection_id",
-        "coalesce(m.session_id, 0)",
-        "m.stamp",
-        "m.expires",
-        "m.last_access",
-    )
+_COLUMNS = (
+    "m.id",
+    "(m.superseded_by IS NULL)",
+    "m.attributed",
+    "m.collection_id",
+    "coalesce(m.session_id, 0)",
+    "m.stamp",
+    "m.expires",
+    "m.last_access",
 )
+_INTEGERS = " || ' ' || ".join(_COLUMNS)
+_ARE_SOUND = " AND ".join(f"typeof({column}) = 'integer'" for column in _COLUMNS)
 _NEVER = 2**63 - 1
 _AT_ONCE = 50_000  # memories read in one go
 _MANY_CHANGES = 50_000  # above, reading all memories anew is quicker
@@ -167,15 +167,20 @@ class FactCopy:
     def _read(self, connection: Connection, source: str, *values: object) -> None:
         """Take in the memories AS m of a source, with the values for its SQL."""
         sql = f"SELECT group_concat({_INTEGERS}, ' ') FROM {source}"
-        integers = connection.integers(sql, *values).reshape(-1, len(self._facts.columns()))
+        try:
+            flat = connection.integers(sql, *values)
+        except apsw.CorruptError:  # a worn disk has changed a row: the others are whole
+            flat = connection.integers(f"{sql} WHERE {_ARE_SOUND}", *values)
+        integers = flat.reshape(-1, len(_COLUMNS))
         ids = integers[:, 0]
         for column, new in zip(self._facts.columns(), integers.T[1:], strict=False):
             column[ids] = new
         # Nearly all have one confidence, and a text of decimals would round the others.
-        usual = connection.execute(f"SELECT m.confidence FROM {source} LIMIT 1", values).get
-        self._facts.confidence[ids] = usual
+        real = f"FROM {source} WHERE typeof(m.confidence) = 'real'"
+        usual: Any = connection.execute(f"SELECT m.confidence {real} LIMIT 1", values).get
+        self._facts.confidence[ids] = usual or 0.0
         others: Any = connection.execute(
-            f"SELECT m.id, m.confidence FROM {source} WHERE m.confidence <> ?", (*values, usual)
+            f"SELECT m.id, m.confidence {real} AND m.confidence <> ?", (*values, usual)
         )
         for number, confidence in others:
             self._facts.confidence[number] = confidence

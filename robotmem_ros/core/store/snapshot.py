@@ -16,10 +16,8 @@ from robotmem_ros.core import filters
 from robotmem_ros.core.filters import Conditions, Place
 from robotmem_ros.core.model import Memory
 from robotmem_ros.core.store import eligibility, keywords, places, rows, schema, vectors
-from robotmem_ros.core.store.attribute_columns import AttributeColumns
 from robotmem_ros.core.store.database import Connection
 from robotmem_ros.core.store.eligibility import Eligibility
-from robotmem_ros.core.store.facts import FactCopy
 from robotmem_ros.core.store.order import Order
 from robotmem_ros.core.store.words import WordCopy
 
@@ -39,12 +37,11 @@ class Counts:
     pending_embeddings: int
 
 
-class Copies:
+class Copies(eligibility.Copies):
     """What is kept in memory of one database, for the speed of its searches."""
 
     def __init__(self) -> None:
-        self.facts = FactCopy()
-        self.attributes = AttributeColumns()
+        super().__init__()
         self.words = WordCopy()
         self.vectors = vectors.VectorSearch()
 
@@ -65,9 +62,7 @@ class Snapshot:
 
     def eligible(self, conditions: Conditions) -> Eligibility:
         """Return which memories meet the conditions."""
-        return eligibility.plan(
-            self._connection, self._copies.facts, self._copies.attributes, conditions
-        )
+        return eligibility.plan(self._connection, self._copies, conditions)
 
     def by_keywords(
         self, terms: Sequence[str], k: int, eligible: Eligibility, exact: bool = False
@@ -143,6 +138,14 @@ class Snapshot:
         found = found[np.lexsort((found, stamps[found]))]
         return [int(number) for number in (found[::-1] if newest_first else found)[:n]]
 
+    def nearest(self, eligible: Eligibility, place: Place, n: int) -> list[int]:
+        """Return the eligible memories made nearest to a place, n and some more, in any order."""
+        length = len(eligible.facts.live)
+        distances = self._copies.poses.distances(self._connection, place, length)
+        order = Order(np.arange(length), distances, lambda ids: ids, 0.0)
+        # Some more, as the distances are rounded.
+        return [int(number) for number in order.first_eligible(2 * n + 50, eligible)]
+
     def distances(self, place: Place, ids: Sequence[int]) -> dict[int, float]:
         """Return the distance in metres from a place to those memories that have a position."""
         found: dict[int, float] = {}
@@ -174,9 +177,7 @@ class Snapshot:
         self, conditions: Conditions, ids: Sequence[int]
     ) -> dict[int, tuple[float, float, float]]:
         """Return where those of some memories were made that meet conditions and have a pose."""
-        eligible = eligibility.unplanned(
-            self._connection, self._copies.facts, self._copies.attributes, conditions
-        )
+        eligible = eligibility.unplanned(self._connection, self._copies, conditions)
         found: Any = self._connection.execute(
             "SELECT m.id, m.x, m.y, m.z FROM json_each(?) AS j CROSS JOIN memories AS m "
             "ON m.id = j.value WHERE m.frame_id NOT NULL",

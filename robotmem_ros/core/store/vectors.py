@@ -214,7 +214,7 @@ class VectorCopy:
             code = connection.execute(
                 "SELECT code FROM codes WHERE memory_id = ?", (memory_id,)
             ).get
-            if code is not None:
+            if code is not None and len(code) == 8 * self._data.shape[1]:
                 self._append(np.array([memory_id]), np.frombuffer(code, np.uint64)[np.newaxis])
                 return
         blob = connection.execute(
@@ -235,7 +235,11 @@ class VectorCopy:
             return
         self._clear(dimension, whole=False)
         self._centre, coded_to = known
-        rows = connection.execute("SELECT memory_id, code FROM codes ORDER BY memory_id")
+        rows: Any = connection.execute(
+            "SELECT memory_id, code FROM codes WHERE typeof(code) = 'blob' AND length(code) = ? "
+            "ORDER BY memory_id",
+            (8 * self._data.shape[1],),
+        )
         while batch := list(itertools.islice(rows, _AT_ONCE)):
             numbers, data = zip(*batch, strict=True)
             words = np.frombuffer(b"".join(data), np.uint64).reshape(len(batch), -1)
