@@ -33,7 +33,7 @@ import synthetic
 from robotmem_ros.core.config import Config
 from robotmem_ros.core.embedding.factory import make_embedder
 from robotmem_ros.core.filters import Conditions
-from robotmem_ros.core.store import Store, vectors
+from robotmem_ros.core.store import Store, Wanted, vectors
 
 QUERIES = 200
 DEPTHS = (10, 20)
@@ -126,7 +126,7 @@ def measure(store: Store, queries: synthetic.Vectors) -> list[dict[str, Any]]:
     everything = Conditions()
     results = []
     with store.snapshot() as snapshot:
-        eligible = snapshot.eligible(everything)
+        eligible = snapshot.eligible(everything, Wanted(vectors=True))
         exact = [
             [number for number, _ in snapshot.by_vector(query, max(DEPTHS), eligible, exact=True)]
             for query in queries

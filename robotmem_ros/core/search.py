@@ -18,7 +18,7 @@ from robotmem_ros.core.errors import InvalidRequestError, SearchError
 from robotmem_ros.core.filters import Conditions, Place
 from robotmem_ros.core.model import EVERY_COLLECTION, REPLAY, Fusion, Json, Mode, Query
 from robotmem_ros.core.ranking import Evidence, Fused
-from robotmem_ros.core.store import EngineFailure, Snapshot
+from robotmem_ros.core.store import EngineFailure, Snapshot, Wanted
 from robotmem_ros.core.store.eligibility import Eligibility
 from robotmem_ros.core.store.vectors import Vector
 from robotmem_ros.core.text import MAX_QUERY_TERMS, query_terms
@@ -148,8 +148,10 @@ def rank(
     SearchError: neither engine works.
     """
     conditions = request.conditions
-    eligible = snapshot.eligible(conditions)
-    evidence, mode = _find(snapshot, request, query_vector, eligible)
+    terms = query_terms(request.text)
+    wanted = Wanted(terms, query_vector is not None, request.exact)
+    eligible = snapshot.eligible(conditions, wanted)
+    evidence, mode = _find(snapshot, request, query_vector, eligible, len(terms))
     evidence = _complete(snapshot, request, query_vector, eligible, evidence, config)
     fused = _fuse(request.fusion, evidence, config)
     candidates = list(fused.scores)
@@ -169,17 +171,20 @@ def rank(
 
 
 def _find(
-    snapshot: Snapshot, request: Request, query_vector: Vector | None, eligible: Eligibility
+    snapshot: Snapshot,
+    request: Request,
+    query_vector: Vector | None,
+    eligible: Eligibility,
+    terms: int,
 ) -> tuple[Evidence, Mode]:
     """Let both engines look for candidates; each may fail alone."""
-    terms = query_terms(request.text)
     k = (4 if request.conditions.narrow else 2) * request.n
     if request.fusion is Fusion.ADAPTIVE:
         k = max(4 * request.n, _LEAST_ADAPTIVE)
     by_keyword: list[tuple[int, float]] | None = None
     by_vector: list[tuple[int, float]] | None = None
     try:
-        by_keyword = snapshot.by_keywords(terms, k, eligible, request.exact)
+        by_keyword = snapshot.by_keywords(k, eligible)
     except EngineFailure as error:
         if query_vector is None:
             raise SearchError(f"no engine can search: {error}; call ~/reindex") from error
@@ -194,7 +199,7 @@ def _find(
         vector_ranks=None if by_vector is None else [memory for memory, _ in by_vector],
         bm25=dict(by_keyword or ()),
         cosine=dict(by_vector or ()),
-        terms=len(terms),
+        terms=terms,
     )
     if by_vector is None or (by_keyword and not by_vector):
         mode = Mode.BM25_ONLY
@@ -231,9 +236,8 @@ def _complete(
     bm25, cosine = dict(evidence.bm25), dict(evidence.cosine)
     bm25_of_all = mean_cosine = 0.0
     if evidence.keyword_ranks is not None:
-        terms = query_terms(request.text)
-        bm25 |= snapshot.bm25(terms, [memory for memory in candidates if memory not in bm25])
-        bm25_of_all = snapshot.bm25_of_all(terms)
+        bm25 |= snapshot.bm25([memory for memory in candidates if memory not in bm25])
+        bm25_of_all = snapshot.bm25_of_all()
     if evidence.vector_ranks is not None and query_vector is not None:
         missing = [memory for memory in candidates if memory not in cosine]
         cosine |= snapshot.similarities(query_vector, missing)

@@ -14,7 +14,7 @@ import sqlite_vec
 
 from robotmem_ros.core.filters import Conditions
 from robotmem_ros.core.model import MemoryType
-from robotmem_ros.core.store import NewMemory
+from robotmem_ros.core.store import NewMemory, Store, Wanted
 
 _PLAIN = NewMemory(
     uuid="",
@@ -37,6 +37,24 @@ EVERYTHING = Conditions()
 def new(content: str, **fields: Any) -> NewMemory:
     """Return a memory to be stored, plain but for some fields."""
     return dataclasses.replace(_PLAIN, content=content, **fields)
+
+
+def by_keywords(
+    store: Store, terms: list[str], k: int = 100, exact: bool = False
+) -> list[tuple[int, float]]:
+    """Return the best of all memories by words, with their BM25."""
+    with store.snapshot() as snapshot:
+        everybody = snapshot.eligible(EVERYTHING, Wanted(terms, exact=exact))
+        return snapshot.by_keywords(k, everybody)
+
+
+def by_vector(
+    store: Store, query: Any, k: int = 100, exact: bool = False
+) -> list[tuple[int, float]]:
+    """Return the nearest of all memories, with their cosine similarity."""
+    with store.snapshot() as snapshot:
+        everybody = snapshot.eligible(EVERYTHING, Wanted(vectors=True))
+        return snapshot.by_vector(query, k, everybody, exact)
 
 
 @contextmanager

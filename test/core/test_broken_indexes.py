@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from making import EVERYTHING, new, sql
+from making import by_keywords, by_vector, new, sql
 
 from robotmem_ros.core import search
 from robotmem_ros.core.config import Config
@@ -139,8 +139,7 @@ def assert_whole(store: Store, late: int) -> None:
     """Check that every index finds the memory that was learned while one was broken."""
     with store.snapshot() as snapshot:
         assert snapshot.keyword_problem() == snapshot.vector_problem() == ""
-        everybody = snapshot.eligible(EVERYTHING)
-        assert late in dict(snapshot.by_keywords(["late"], 9, everybody))
+    assert late in dict(by_keywords(store, ["late"]))
     store.use_model("m", len(VECTOR))
     for number, text in store.unembedded(10):
         store.put_vectors("m", [(number, text, VECTOR)])
@@ -158,8 +157,7 @@ def assert_whole(store: Store, late: int) -> None:
 
 
 def _nearest(store: Store) -> list[tuple[int, float]]:
-    with store.snapshot() as snapshot:
-        return snapshot.by_vector(VECTOR, 10, snapshot.eligible(EVERYTHING))
+    return by_vector(store, VECTOR, 10)
 
 
 @pytest.mark.parametrize("log", LOGS)
@@ -175,9 +173,7 @@ def test_a_log_made_anew_is_followed(store: Store, log: str) -> None:
     store.put_vectors("m", [(number, "grasp cup anew", VECTOR)])
     for each in (store, other):
         assert recall(each, n=10).ids == [2, 3, 4, 5, number]
-        with each.snapshot() as snapshot:
-            everybody = snapshot.eligible(EVERYTHING)
-            assert [found for found, _ in snapshot.by_keywords(["anew"], 9, everybody)] == [number]
+        assert [found for found, _ in by_keywords(each, ["anew"])] == [number]
         assert [found for found, _ in _nearest(each)] == [2, 3, 4, 5, number]
     other.close()
 
@@ -187,8 +183,7 @@ def test_update_and_forget_mend_a_broken_index_too(store: Store) -> None:
     store.update(1, "reworded", None, 1)
     assert store.was_mended
     assert store.index_waiting(lambda done, total: None) == 4
-    with store.snapshot() as snapshot:
-        assert dict(snapshot.by_keywords(["reword"], 9, snapshot.eligible(EVERYTHING)))
+    assert by_keywords(store, ["reword"])
     drop(store.path, "attributes")
     store.forget(2, "", 1)
     store.index_waiting(lambda done, total: None)
@@ -221,8 +216,7 @@ def test_nobody_waits_for_a_reindex_and_filters_hold_meanwhile(store: Store) -> 
         patch.setattr(store_module, "_INDEXED_AT_ONCE", 1)
         assert store.reindex(progress) == 5
     assert len(learned) == 5
-    with store.snapshot() as snapshot:
-        found = snapshot.by_keywords(["learn"], 9, snapshot.eligible(EVERYTHING))
+    found = by_keywords(store, ["learn"])
     assert sorted(number for number, _ in found) == sorted(learned)
 
 
@@ -270,8 +264,8 @@ def test_a_damaged_keyword_index_leaves_the_vectors_and_loses_no_learn(
     store.index_waiting(lambda done, total: None)
     store.reindex(lambda done, total: None)
     with store.snapshot() as snapshot:
-        assert dict(snapshot.by_keywords(["late"], 9, snapshot.eligible(EVERYTHING)))
         assert number in snapshot.memories([number])
+    assert by_keywords(store, ["late"])
 
 
 @pytest.mark.parametrize("blob", ["x'00'", "zeroblob(8)", "zeroblob(4000)"])

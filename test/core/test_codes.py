@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from making import EVERYTHING, new, sql
+from making import by_vector, new, sql
 
 from robotmem_ros.core.store import Store, codes, schema
 
@@ -45,9 +45,7 @@ def assert_codes_are_right(path: str, complete: bool) -> None:
 
 
 def nearest(store: Store, query: np.ndarray, exact: bool) -> list[int]:
-    with store.snapshot() as snapshot:
-        found = snapshot.by_vector(query, 5, snapshot.eligible(EVERYTHING), exact)
-    return [number for number, _ in found]
+    return [number for number, _ in by_vector(store, query, 5, exact)]
 
 
 def test_a_store_that_grows_large_gets_codes_little_by_little(db_path: str) -> None:

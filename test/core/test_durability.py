@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from making import EVERYTHING, new, sql, tables_that_name
+from making import by_vector, new, sql, tables_that_name
 
 from robotmem_ros.core.memory import RobotMemory
 from robotmem_ros.core.model import Experience, Query
@@ -156,9 +156,7 @@ def test_vectors_of_another_process_are_followed(db_path: str) -> None:
     query = np.array([1, 3, 0, 0], np.float32)
 
     def nearest() -> list[int]:
-        with store.snapshot() as snapshot:
-            found = snapshot.by_vector(query, 100, snapshot.eligible(EVERYTHING))
-        return [number for number, _ in found]
+        return [number for number, _ in by_vector(store, query)]
 
     assert nearest() == []
     with process(TURN_VECTORS, db_path) as child:

@@ -11,17 +11,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from making import EVERYTHING, new, sql
+from making import EVERYTHING, by_keywords, new, sql
 from random_stores import WORDS
 
-from robotmem_ros.core.store import Store, keywords, words
+from robotmem_ros.core.store import Store, Wanted, keywords, words
 from robotmem_ros.core.text import query_terms
 
 
 def ours(store: Store, terms: list[str]) -> dict[int, float]:
-    with store.snapshot() as snapshot:
-        everybody = snapshot.eligible(EVERYTHING)
-        return dict(snapshot.by_keywords(terms, 10_000, everybody, exact=True))
+    return dict(by_keywords(store, terms, 10_000, exact=True))
 
 
 def of_fts5(path: str, terms: list[str]) -> dict[int, float]:
@@ -88,9 +86,7 @@ def test_words_of_most_memories_find_what_rarer_words_do_not(
     monkeypatch.setattr(keywords, "MANY", 0)
     store = Store(db_path)
     store.add_many([new("the robot grasped a cup"), new("the robot stood"), new("the robot sat")])
-    with store.snapshot() as snapshot:
-        found = snapshot.by_keywords(["robot", "cup"], 3, snapshot.eligible(EVERYTHING))
-    assert [number for number, _ in found] == [1, 2, 3]
+    assert [number for number, _ in by_keywords(store, ["robot", "cup"], 3)] == [1, 2, 3]
     store.close()
 
 
@@ -99,7 +95,8 @@ def test_scores_of_all_terms(db_path: str) -> None:
     store = Store(db_path)
     store.add_many([new("red cup"), new("blue door"), new("green wall"), new("old box")])
     with store.snapshot() as snapshot:
-        of_all = snapshot.bm25_of_all(["red", "cup"])
-        found = dict(snapshot.by_keywords(["red", "cup"], 1, snapshot.eligible(EVERYTHING)))
+        everybody = snapshot.eligible(EVERYTHING, Wanted(["red", "cup"]))
+        of_all = snapshot.bm25_of_all()
+        found = dict(snapshot.by_keywords(1, everybody))
     assert found[1] == pytest.approx(of_all)
     store.close()

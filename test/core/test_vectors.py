@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from making import EVERYTHING, new
+from making import EVERYTHING, by_vector, new
 
-from robotmem_ros.core.store import Store, codes, eligibility, order
+from robotmem_ros.core.store import Store, Wanted, codes, eligibility, order
 
 DIMENSION = 100  # no multiple of 64: codes are padded
 
@@ -31,8 +31,7 @@ def fill(store: Store, many: np.ndarray) -> list[int]:
 
 
 def search(store: Store, query: np.ndarray, k: int, exact: bool) -> list[tuple[int, float]]:
-    with store.snapshot() as snapshot:
-        return snapshot.by_vector(query, k, snapshot.eligible(EVERYTHING), exact)
+    return by_vector(store, query, k, exact)
 
 
 def similarities(query: np.ndarray, many: np.ndarray) -> np.ndarray:
@@ -137,6 +136,7 @@ def test_the_mean_similarity_is_of_all_vectors(store: Store) -> None:
         for number in numbers[:gone]:
             store.forget(number, "", 1)
         with store.snapshot() as snapshot:
+            snapshot.eligible(EVERYTHING, Wanted(vectors=True))
             mean = snapshot.mean_similarity(query)
         assert mean == pytest.approx(similarities(query, many[gone:]).mean(), abs=1e-6)
 
@@ -146,6 +146,7 @@ def test_a_store_without_vectors_answers(store: Store) -> None:
     assert search(store, query, 5, exact=False) == []
     assert search(store, query, 5, exact=True) == []
     with store.snapshot() as snapshot:
+        snapshot.eligible(EVERYTHING, Wanted(vectors=True))
         assert snapshot.mean_similarity(query) == 0.0
         assert snapshot.similarities(query, [1, 2]) == {}
 

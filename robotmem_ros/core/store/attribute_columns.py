@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import bisect
 import itertools
-import threading
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +26,7 @@ from robotmem_ros.core.store import attributes, schema
 from robotmem_ros.core.store.attributes import Range
 from robotmem_ros.core.store.database import Connection
 from robotmem_ros.core.store.facts import Flags
-from robotmem_ros.core.store.order import Ids, grown
+from robotmem_ros.core.store.order import Ids, assigned, grown
 
 MAX_CELLS = 10_000_000
 """Cells of all columns together, of four bytes each."""
@@ -72,15 +71,20 @@ class Decided:
 
 
 class AttributeColumns:
-    """Columns of some paths at one moment of the database; safe to use from any thread."""
+    """Columns of some paths at one moment of the database; used under the lock of copies.py."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._seq = -1
         self._columns: OrderedDict[int, _Column] = OrderedDict()
 
-    def decide(self, connection: Connection, tests: Sequence[Test]) -> list[Decided | None]:
+    def decide(
+        self, connection: Connection, tests: Sequence[Test], shared: int
+    ) -> list[Decided | None]:
         """Return the tests as ranges of columns; None where columns cannot tell.
+
+        Parameters
+        ----------
+        shared: memories below this number may be read by others, who must see no change.
 
         Raises
         ------
@@ -88,65 +92,54 @@ class AttributeColumns:
         """
         if not tests:
             return []
-        with self._lock:
-            is_current = self._follow(connection)
-            return [self._decide(connection, test, is_current) for test in tests]
+        self._follow(connection, shared)
+        return [self._decide(connection, test) for test in tests]
 
-    def _decide(self, connection: Connection, test: Test, is_current: bool) -> Decided | None:
+    def _decide(self, connection: Connection, test: Test) -> Decided | None:
         ranges, negated = attributes.positive_ranges(test)
         if ranges is None:
             return None
         parts, late = [], list[int]()
         for path in attributes.path_ids(connection, test.path):
-            column = self._column(connection, path, is_current)
+            column = self._column(connection, path)
             for item in ranges:
                 parts.append((column.places, *column.span(item)))
                 late += column.late_in(item)
         return Decided(tuple(parts), np.array(late, np.int64), negated)
 
-    def _column(self, connection: Connection, path: int, is_current: bool) -> _Column:
+    def _column(self, connection: Connection, path: int) -> _Column:
         if path in self._columns:
             self._columns.move_to_end(path)
             return self._columns[path]
-        column = _read(connection, path)
-        if not is_current:
-            return column
-        self._columns[path] = column
+        column = self._columns[path] = _read(connection, path)
         cells = sum(len(kept.places) for kept in self._columns.values())
         while cells > MAX_CELLS and len(self._columns) > 1:
             cells -= len(self._columns.popitem(last=False)[1].places)
         return column
 
-    def _follow(self, connection: Connection) -> bool:
-        """Take in what has changed in the contexts since the last time.
-
-        Returns
-        -------
-        Whether the copy is of the moment that the connection sees; else it is of a later one.
-        """
+    def _follow(self, connection: Connection, shared: int) -> None:
+        """Take in what has changed in the contexts since the last time."""
         latest, changed = schema.changes_since(connection, "document_changes", self._seq)
-        if latest < self._seq:
-            return False
         if changed is None or len(changed) > _MANY_CHANGES:
             self._columns.clear()
         elif changed and self._columns:
-            self._take_in(connection, changed)
+            self._take_in(connection, np.array(sorted(changed), np.int64), shared)
         self._seq = latest
-        return True
 
-    def _take_in(self, connection: Connection, changed: Collection[int]) -> None:
-        for column in self._columns.values():
-            column.remove(changed)
+    def _take_in(self, connection: Connection, changed: Ids, shared: int) -> None:
+        values: dict[int, dict[int, bytes]] = {path: {} for path in self._columns}
         rows: Any = connection.execute(
             "SELECT a.path_id, a.memory_id, a.value FROM carray(?) AS c "
             "CROSS JOIN attributes AS a ON a.memory_id = c.value WHERE typeof(a.value) = 'blob'",
-            (apsw.carray(np.array(sorted(changed), np.int64)),),
+            (apsw.carray(changed),),
         )
         for path, memory_id, value in rows:
-            if path in self._columns:
-                self._columns[path].put(memory_id, value)
-        for path in [path for path, column in self._columns.items() if column.is_worn]:
-            del self._columns[path]
+            if path in values:
+                values[path][memory_id] = value
+        for path, column in list(self._columns.items()):
+            column.replace(changed, values[path], shared)
+            if column.is_worn:
+                del self._columns[path]
 
 
 class _Column:
@@ -186,23 +179,24 @@ class _Column:
         end = bisect.bisect_left(self._late, (wanted.end,), first)
         return [number for _, number in self._late[first:end]]
 
-    def put(self, memory_id: int, value: bytes) -> None:
-        """Take in the value of a memory that has none here."""
+    def replace(self, ids: Ids, values: Mapping[int, bytes], shared: int) -> None:
+        """Take in the values that memories have now; those without one have none here."""
+        places = []
+        for number in ids.tolist():
+            if number in self._late_of:
+                entry = (self._late_of.pop(number), number)
+                del self._late[bisect.bisect_left(self._late, entry)]
+            places.append(self._place(number, values[number]) if number in values else 0)
+        column = grown(self.places, int(ids[-1]) + 1)
+        self.places = assigned(column, ids, places, shared)
+
+    def _place(self, memory_id: int, value: bytes) -> int:
         index = bisect.bisect_left(self._distinct, value)
         if index < len(self._distinct) and self._distinct[index] == value:
-            self.places = grown(self.places, memory_id + 1)
-            self.places[memory_id] = index + 1
-        else:
-            bisect.insort(self._late, (value, memory_id))
-            self._late_of[memory_id] = value
-
-    def remove(self, ids: Collection[int]) -> None:
-        """Forget the values of some memories."""
-        numbers = np.fromiter(ids, np.int64, len(ids))
-        self.places[numbers[numbers < len(self.places)]] = 0
-        for number in self._late_of.keys() & set(ids):
-            entry = (self._late_of.pop(number), number)
-            del self._late[bisect.bisect_left(self._late, entry)]
+            return index + 1
+        bisect.insort(self._late, (value, memory_id))
+        self._late_of[memory_id] = value
+        return 0
 
 
 class _SortedValues(Sequence[bytes]):

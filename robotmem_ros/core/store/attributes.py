@@ -33,6 +33,8 @@ MAX_ELEMENTS = 16
 MAX_RANGES = 64
 """A condition that would be more ranges of the index is decided by reading the contexts."""
 
+_MAX_INDEXES = 8  # in a path; each may be a key or an element, so they make 2^8 paths
+
 _NULL, _FALSE, _TRUE, _NUMBER, _STRING, _ARRAY, _OBJECT, _END = (bytes([i]) for i in range(1, 9))
 _ZERO, _POSITIVE, _NEGATIVE = b"\x80", b"\x81", b"\x7f"
 
@@ -70,7 +72,10 @@ def encode(value: Json) -> bytes:
 
 def ranges(test: Test) -> list[Range] | None:
     """Return the ranges of encoded values that meet a test; None where the index cannot tell."""
-    if any((ctx.array_index(key) or 0) >= MAX_ELEMENTS for key in test.path):
+    indexes = [ctx.array_index(key) for key in test.path]
+    if any((index or 0) >= MAX_ELEMENTS for index in indexes):
+        return None
+    if sum(index is not None for index in indexes) > _MAX_INDEXES:
         return None
     operand = test.operand
     if test.operator in ("$in", "$nin") and len(operand) > MAX_RANGES:
@@ -112,9 +117,8 @@ def path_texts(path: ctx.Path) -> list[str]:
     """
     choices = [
         [key] if isinstance(key, int) or (index := ctx.array_index(key)) is None else [key, index]
-        for key in path[:8]
+        for key in path
     ]
-    choices += [[key] for key in path[8:]]
     return [ctx.write(list(path)) for path in itertools.product(*choices)]
 
 

@@ -20,11 +20,11 @@ import numpy as np
 from robotmem_ros.core import filters
 from robotmem_ros.core.filters import Conditions, Place
 from robotmem_ros.core.store import places, rows
-from robotmem_ros.core.store.attribute_columns import AttributeColumns, Decided
+from robotmem_ros.core.store.attribute_columns import Decided
 from robotmem_ros.core.store.database import Connection
-from robotmem_ros.core.store.facts import FactCopy, Facts, Flags
+from robotmem_ros.core.store.facts import Facts, Flags
 from robotmem_ros.core.store.order import Ids
-from robotmem_ros.core.store.poses import PoseCopy
+from robotmem_ros.core.store.poses import Poses
 
 FEW = 4_000
 """Up to this many eligible memories are ranked one by one."""
@@ -33,15 +33,6 @@ LISTED = 20_000
 """Up to this many memories are decided in SQL before the engines rank; above, the best first."""
 
 _CONTEXT = "(SELECT context FROM texts WHERE memory_id = m.id)"
-
-
-class Copies:
-    """What is kept in memory of one database to decide conditions."""
-
-    def __init__(self) -> None:
-        self.facts = FactCopy()
-        self.attributes = AttributeColumns()
-        self.poses = PoseCopy()
 
 
 @dataclass(slots=True)
@@ -62,8 +53,8 @@ class Eligibility:
     ids: Ids | None
     flags: Flags | None
     _connection: Connection
-    _copies: Copies
     _conditions: Conditions
+    _poses: Poses | None  # where the place asks for them
     _decided: Sequence[Decided]  # tests that columns can tell
     _reads_all: bool  # whether every memory that passes the columns must be decided in SQL
 
@@ -131,9 +122,8 @@ class Eligibility:
         attributed = facts.attributed if ids is None else facts.attributed[ids]
         for test in self._decided:
             passed &= test.meet(len(facts.live), ids) | ~attributed
-        place = self._conditions.place
-        if place is not None and place.frame_id is not None:
-            passed &= self._copies.poses.within(self._connection, place, len(facts.live), ids)
+        if self._conditions.place is not None and self._poses is not None:
+            passed &= self._poses.within(self._conditions.place, ids)
         if self._reads_all:
             return passed, passed.copy()
         if self._conditions.tests:
@@ -160,14 +150,36 @@ class Eligibility:
         return np.isin(ids, np.fromiter((row[0] for row in found), np.int64, len(found)))
 
 
-def plan(connection: Connection, copies: Copies, conditions: Conditions) -> Eligibility:
-    """Return who is eligible, found out as far as that is quick.
+def gather(
+    connection: Connection,
+    conditions: Conditions,
+    facts: Facts,
+    poses: Poses | None,
+    decided: Sequence[Decided | None],
+) -> Eligibility:
+    """Return who is eligible, found out for nobody yet.
 
-    Raises
-    ------
-    apsw.SQLError: the index of attributes is missing or broken.
+    Parameters
+    ----------
+    decided: the tests of the conditions, in their order.
     """
-    eligible = unplanned(connection, copies, conditions)
+    connection.conditions = conditions
+    known = [test for test in decided if test is not None]
+    by_field = conditions.place is not None and conditions.place.frame_id is None
+    return Eligibility(
+        facts=facts,
+        ids=None,
+        flags=None,
+        _connection=connection,
+        _conditions=conditions,
+        _poses=poses,
+        _decided=known,
+        _reads_all=by_field or len(known) < len(decided),
+    )
+
+
+def plan(connection: Connection, conditions: Conditions, eligible: Eligibility) -> None:
+    """Find out who is eligible as far as that is quick."""
     place = conditions.place
     is_field = place is not None and place.frame_id is None
     source = places.source(connection, place) if place is not None and is_field else None
@@ -177,30 +189,6 @@ def plan(connection: Connection, copies: Copies, conditions: Conditions) -> Elig
         flags = eligible.find_all()
         if np.count_nonzero(flags) <= FEW:
             eligible.ids = np.flatnonzero(flags)
-    return eligible
-
-
-def unplanned(connection: Connection, copies: Copies, conditions: Conditions) -> Eligibility:
-    """Return who is eligible, found out for nobody yet: for memories that are known already.
-
-    Raises
-    ------
-    apsw.SQLError: the index of attributes is missing or broken.
-    """
-    connection.conditions = conditions
-    decided = copies.attributes.decide(connection, conditions.tests)
-    known = [test for test in decided if test is not None]
-    return Eligibility(
-        facts=copies.facts.view(connection),
-        ids=None,
-        flags=None,
-        _connection=connection,
-        _copies=copies,
-        _conditions=conditions,
-        _decided=known,
-        _reads_all=len(known) < len(decided)
-        or (conditions.place is not None and conditions.place.frame_id is None),
-    )
 
 
 def register(connection: Connection) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +22,7 @@ from robotmem_ros.core import filters
 from robotmem_ros.core.filters import Conditions
 from robotmem_ros.core.store import schema
 from robotmem_ros.core.store.database import Connection
-from robotmem_ros.core.store.order import Ids, grown
+from robotmem_ros.core.store.order import Ids, assigned, grown
 
 Flags = npt.NDArray[np.bool_]
 
@@ -121,40 +120,39 @@ class Facts:
 
 
 class FactCopy:
-    """The facts at one moment of the database; safe to use from any thread."""
+    """The facts at one moment of the database; to be used under the lock of copies.py."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._seq = -1
         self._facts = Facts.empty()
 
-    def view(self, connection: Connection) -> Facts:
+    def view(self, connection: Connection, shared: int) -> Facts:
         """Return the facts as the connection sees them.
 
-        Where another thread has seen a later moment, they are of that one; but memories that the
-        connection does not see yet are never among them.
+        Parameters
+        ----------
+        shared: memories below this number may be read by others, who must see no change.
         """
         length = (connection.execute("SELECT max(id) FROM memories").get or 0) + 1
-        with self._lock:
-            try:
-                self._follow(connection)
-            except apsw.SQLError:  # the log is lost: read all, until ~/reindex makes it again
-                self._load(connection)
-                self._seq = -1
-            return Facts(*(column[:length] for column in self._facts.columns()))
+        try:
+            self._follow(connection, shared)
+        except apsw.SQLError:  # the log is lost: read all, until ~/reindex makes it again
+            self._load(connection)
+            self._seq = -1
+        return Facts(*(column[:length] for column in self._facts.columns()))
 
-    def _follow(self, connection: Connection) -> None:
+    def _follow(self, connection: Connection, shared: int) -> None:
         latest, changed = schema.changes_since(connection, "memory_changes", self._seq)
-        if latest < self._seq:
-            return
         if changed is None or self._seq < 0 or len(changed) > _MANY_CHANGES:
             self._load(connection)
         elif changed:
             ids = np.array(sorted(changed), np.int64)
             self._facts = self._facts.grown(int(ids[-1]) + 1)
-            self._facts.live[ids] = False  # those not found again are gone
             source = "carray(?) AS c CROSS JOIN memories AS m ON m.id = c.value"
-            self._read(connection, source, apsw.carray(ids))
+            found = self._read(connection, shared, source, apsw.carray(ids))
+            gone = np.setdiff1d(ids, found)
+            live = assigned(self._facts.live, gone, False, shared)
+            self._facts = dataclasses.replace(self._facts, live=live)
         self._seq = latest
 
     def _load(self, connection: Connection) -> None:
@@ -162,10 +160,10 @@ class FactCopy:
         self._facts = Facts.empty().grown(last + 1)
         for first in range(1, last + 1, _AT_ONCE):
             source = "(SELECT * FROM memories WHERE id BETWEEN ? AND ?) AS m"
-            self._read(connection, source, first, first + _AT_ONCE - 1)
+            self._read(connection, 0, source, first, first + _AT_ONCE - 1)
 
-    def _read(self, connection: Connection, source: str, *values: object) -> None:
-        """Take in the memories AS m of a source, with the values for its SQL."""
+    def _read(self, connection: Connection, shared: int, source: str, *values: object) -> Ids:
+        """Take in the memories AS m of a source, with the values for its SQL; return them."""
         sql = f"SELECT group_concat({_INTEGERS}, ' ') FROM {source}"
         try:
             flat = connection.integers(sql, *values)
@@ -173,17 +171,25 @@ class FactCopy:
             flat = connection.integers(f"{sql} WHERE {_ARE_SOUND}", *values)
         integers = flat.reshape(-1, len(_COLUMNS))
         ids = integers[:, 0]
-        for column, new in zip(self._facts.columns(), integers.T[1:], strict=False):
-            column[ids] = new
         # Nearly all have one confidence, and a text of decimals would round the others.
         real = f"FROM {source} WHERE typeof(m.confidence) = 'real'"
         usual: Any = connection.execute(f"SELECT m.confidence {real} LIMIT 1", values).get
-        self._facts.confidence[ids] = usual or 0.0
         others: Any = connection.execute(
             f"SELECT m.id, m.confidence {real} AND m.confidence <> ?", (*values, usual)
         )
-        for number, confidence in others:
-            self._facts.confidence[number] = confidence
+        unusual = dict(others)
+        confidence = np.full(len(ids), usual or 0.0)
+        if unusual:
+            confidence = np.array([unusual.get(number, usual) for number in ids.tolist()])
+        self._facts = Facts(
+            *(
+                assigned(column, ids, new, shared)
+                for column, new in zip(
+                    self._facts.columns(), (*integers.T[1:], confidence), strict=True
+                )
+            )
+        )
+        return ids
 
 
 def _number(connection: Connection, sql: str, name: str) -> int:

@@ -26,7 +26,7 @@ from robotmem_ros.core.store import schema
 from robotmem_ros.core.store.database import Connection
 from robotmem_ros.core.store.eligibility import Eligibility
 from robotmem_ros.core.store.order import Ids, Order
-from robotmem_ros.core.store.words import WordCopy
+from robotmem_ros.core.store.words import Hits, WordCopy
 from robotmem_ros.core.text import index_tokens
 
 MANY = 20_000
@@ -95,7 +95,8 @@ class Ranker:
         self._copy = copy
         self._terms = terms
         self._documents, self._tokens = _corpus(connection)
-        self._look_up(skip_common=self._documents > MANY and not exact)
+        self._skips_common = self._documents > MANY and not exact
+        self._hits, self._lengths = self._look_up()
 
     @property
     def score_of_all(self) -> float:
@@ -107,7 +108,8 @@ class Ranker:
         found = self._top(k, eligible)
         if len(found) < k and self._skips_common:
             # Too few hold a rare word: those that hold a common one are needed too.
-            self._look_up(skip_common=False)
+            self._skips_common = False
+            self._hits, _ = self._look_up()  # the lengths may be of a later moment by now
             found = self._top(k, eligible)
         return found
 
@@ -131,14 +133,14 @@ class Ranker:
             found = self.scores(eligible.ids.tolist())
         return heapq.nsmallest(k, found.items(), key=lambda item: (-item[1], item[0]))
 
-    def _look_up(self, skip_common: bool) -> None:
-        self._skips_common = skip_common
-        self._hits, self._lengths = self._copy.look_up(
-            self._connection, self._terms, self._documents, skip_common
+    def _look_up(self) -> tuple[dict[str, Hits], npt.NDArray[np.int32]]:
+        found = self._copy.look_up(
+            self._connection, self._terms, self._documents, self._skips_common
         )
         self._weights = {
-            term: _idf(self._documents, hit.frequency) for term, hit in self._hits.items()
+            term: _idf(self._documents, hit.frequency) for term, hit in found[0].items()
         }
+        return found
 
     def _scores_of_all(self) -> npt.NDArray[np.float64]:
         """Return BM25 of every memory, by its number."""

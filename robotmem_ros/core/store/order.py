@@ -140,3 +140,20 @@ def grown(array: npt.NDArray[Any], length: int, fill: int = 0) -> npt.NDArray[An
     bigger = np.full(shape, fill, array.dtype, order="F" if column_major else "C")
     bigger[: len(array)] = array
     return bigger
+
+
+def assigned(
+    array: npt.NDArray[Any], places: Ids, values: npt.ArrayLike, shared: int
+) -> npt.NDArray[Any]:
+    """Return the array with values put at places; a copy where others would see a change.
+
+    Parameters
+    ----------
+    shared: places below it may be read by others at this time.
+    """
+    new = np.broadcast_to(np.asarray(values, array.dtype), places.shape)
+    read = places < shared
+    if read.any() and (array[places[read]] != new[read]).any():
+        array = array.copy()
+    array[places] = new
+    return array

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import math
-import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import apsw
@@ -33,31 +34,32 @@ _AT_ONCE = 8192  # rows read in one go
 _MANY_CHANGES = 50_000  # above, reading all poses anew is quicker
 
 
-class PoseCopy:
-    """The positions of all memories at one moment of the database; safe to use from any thread."""
+@dataclass(frozen=True, slots=True)
+class Poses:
+    """Where memories were made, by their number.
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._seq = -1
-        self._known: int  # memories below this number were read
-        self._numbers: dict[str, int]  # of frames, from 1
-        self._frames: npt.NDArray[np.int32]  # by memory; 0: no pose
-        self._axes: list[Distances]  # three, each by memory
-        self._clear()
+    Attributes
+    ----------
+    frames: the number of the frame of each; 0: it has no pose.
+    axes: x, y and z of each, in metres.
+    numbers: of the frames.
+    """
 
-    def distances(
-        self, connection: Connection, place: Place, length: int, ids: Ids | None = None
-    ) -> Distances:
+    frames: npt.NDArray[np.int32]
+    axes: tuple[Distances, Distances, Distances]
+    numbers: Mapping[str, int]
+
+    def distances(self, place: Place, ids: Ids | None = None) -> Distances:
         """Return how far memories were made from a place, in metres, nearly exact.
 
         Infinity stands for those without a pose in its frame.
 
         Parameters
         ----------
-        length: one more than the highest number of a memory.
-        ids: the memories, below length; None stands for every number.
+        ids: the memories, all of them with an entry here; None stands for every number.
         """
-        there, axes = self._in_frame(connection, place, length, ids)
+        there = self._in_frame(place, ids)
+        axes = self.axes if ids is None else tuple(axis[ids] for axis in self.axes)
         found: Distances = np.full(len(there), np.inf)
         with np.errstate(over="ignore"):
             x, y, z = (
@@ -66,34 +68,48 @@ class PoseCopy:
             found[there] = np.hypot(np.hypot(x, y), z)  # whose squares do not overflow
         return found
 
-    def within(
-        self, connection: Connection, place: Place, length: int, ids: Ids | None = None
-    ) -> Flags:
+    def within(self, place: Place, ids: Ids | None = None) -> Flags:
         """Return which memories were made in the frame of a place, and near enough to it."""
         if math.isinf(place.max_distance):
-            return self._in_frame(connection, place, length, ids)[0]
-        distances = self.distances(connection, place, length, ids)
+            return self._in_frame(place, ids)
+        distances = self.distances(place, ids)
         passed: Flags = distances <= place.max_distance
         unsure = np.flatnonzero(
             np.abs(distances - place.max_distance) <= _ROUNDING * place.max_distance
         )
         for i in unsure:
             number = i if ids is None else ids[i]
-            here = [float(axis[number]) for axis in self._axes]
+            here = [float(axis[number]) for axis in self.axes]
             passed[i] = math.dist(here, place.target) <= place.max_distance
         return passed
 
-    def _in_frame(
-        self, connection: Connection, place: Place, length: int, ids: Ids | None
-    ) -> tuple[Flags, list[Distances]]:
-        """Return which memories have a pose in the frame of a place, and the axes of all poses."""
-        with self._lock:
-            self._follow(connection, length)
-            frames, axes = self._frames[:length], [axis[:length] for axis in self._axes]
-            frame = self._numbers.get(place.frame_id or "", -1)
-        if ids is not None:
-            frames, axes = frames[ids], [axis[ids] for axis in axes]
-        return frames == frame, axes
+    def _in_frame(self, place: Place, ids: Ids | None) -> Flags:
+        frames = self.frames if ids is None else self.frames[ids]
+        found: Flags = frames == self.numbers.get(place.frame_id or "", -1)
+        return found
+
+
+class PoseCopy:
+    """The poses at one moment of the database; to be used under the lock of copies.py."""
+
+    def __init__(self) -> None:
+        self._seq = -1
+        self._known: int  # memories below this number were read
+        self._numbers: dict[str, int]
+        self._frames: npt.NDArray[np.int32]
+        self._axes: list[Distances]
+        self._clear()
+
+    def view(self, connection: Connection, length: int) -> Poses:
+        """Return the poses as the connection sees them.
+
+        Parameters
+        ----------
+        length: one more than the highest number of a memory.
+        """
+        self._follow(connection, length)
+        x, y, z = (axis[:length] for axis in self._axes)
+        return Poses(self._frames[:length], (x, y, z), self._numbers)
 
     def _follow(self, connection: Connection, length: int) -> None:
         try:
@@ -103,17 +119,13 @@ class PoseCopy:
         if changed is None or self._seq < 0 or len(changed) > _MANY_CHANGES:
             self._clear()
             self._read(connection, length, "memories AS m")
-        elif latest > self._seq:
+        else:
             # Poses never change: only those of new memories are not known yet.
             new = [number for number in changed if number >= self._known]
+            source = "carray(?) AS c CROSS JOIN memories AS m ON m.id = c.value"
             if new:
-                self._read(
-                    connection,
-                    length,
-                    "carray(?) AS c CROSS JOIN memories AS m ON m.id = c.value",
-                    apsw.carray(np.array(new, np.int64)),
-                )
-        self._seq = max(latest, self._seq) if latest >= 0 else -1
+                self._read(connection, length, source, apsw.carray(np.array(new, np.int64)))
+        self._seq = latest
 
     def _read(self, connection: Connection, length: int, source: str, *values: object) -> None:
         self._frames = grown(self._frames, length)

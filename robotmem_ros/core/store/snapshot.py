@@ -16,14 +16,12 @@ from robotmem_ros.core import filters
 from robotmem_ros.core.filters import Conditions, Place
 from robotmem_ros.core.model import Memory
 from robotmem_ros.core.store import eligibility, keywords, places, rows, schema, vectors
+from robotmem_ros.core.store.copies import Copies, Moment, Wanted
 from robotmem_ros.core.store.database import Connection
 from robotmem_ros.core.store.eligibility import Eligibility
 from robotmem_ros.core.store.order import Order
-from robotmem_ros.core.store.words import WordCopy
 
-# An index that disagrees with its table leads out of the arrays in memory.
-EngineFailure = (apsw.SQLError, apsw.CorruptError, IndexError)
-"""What a search raises when the tables of its engine are missing or broken."""
+NOTHING = Wanted()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,47 +35,50 @@ class Counts:
     pending_embeddings: int
 
 
-class Copies(eligibility.Copies):
-    """What is kept in memory of one database, for the speed of its searches."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.words = WordCopy()
-        self.vectors = vectors.VectorSearch()
-
-
 class Snapshot:
-    """One moment of the store, as a search sees it. Lasts as long as the block that lent it."""
+    """One moment of the store, as a search sees it. Lasts as long as the block that lent it.
+
+    Asking who is eligible begins a new moment, of which everything after it is.
+    """
 
     def __init__(self, connection: Connection, copies: Copies) -> None:
         self._connection = connection
         self._copies = copies
-        self._rankers: dict[tuple[str, ...], keywords.Ranker] = {}
+        self._moment: Moment | None = None
+
+    def close(self) -> None:
+        """Give back what was taken of the copies in memory."""
+        self._copies.release(self)
 
     def warm(self) -> None:
         """Read into memory what any recall needs."""
-        self._copies.facts.view(self._connection)
-        self._copies.words.follow(self._connection)
-        self._copies.vectors.follow(self._connection)
+        self._copies.warm(self._connection)
 
-    def eligible(self, conditions: Conditions) -> Eligibility:
-        """Return which memories meet the conditions."""
-        return eligibility.plan(self._connection, self._copies, conditions)
+    def eligible(self, conditions: Conditions, wanted: Wanted = NOTHING) -> Eligibility:
+        """Return which memories meet the conditions, at a new moment."""
+        eligible = self._take(conditions, wanted).eligible
+        eligibility.plan(self._connection, conditions, eligible)
+        return eligible
 
-    def by_keywords(
-        self, terms: Sequence[str], k: int, eligible: Eligibility, exact: bool = False
-    ) -> list[tuple[int, float]]:
-        """Return the k best eligible memories that hold a word, with BM25, best first.
+    def by_keywords(self, k: int, eligible: Eligibility) -> list[tuple[int, float]]:
+        """Return the k best eligible memories that hold a wanted word, with BM25, best first.
 
         Raises
         ------
         EngineFailure: the index is missing or broken.
         """
-        return self._ranker(terms, exact).top(k, eligible)
+        ranker = self._ranker()
+        return ranker.top(k, eligible) if ranker is not None else []
 
-    def bm25(self, terms: Sequence[str], ids: Sequence[int]) -> dict[int, float]:
-        """Return BM25 (higher is better) of those memories that hold one of the words."""
-        return self._ranker(terms).scores(ids)
+    def bm25(self, ids: Sequence[int]) -> dict[int, float]:
+        """Return BM25 (higher is better) of those memories that hold one of the wanted words."""
+        ranker = self._ranker()
+        return ranker.scores(ids) if ranker is not None else {}
+
+    def bm25_of_all(self) -> float:
+        """Return BM25 of a memory of average length that holds each wanted word once."""
+        ranker = self._ranker()
+        return ranker.score_of_all if ranker is not None else 0.0
 
     def by_vector(
         self, query: vectors.Vector, k: int, eligible: Eligibility, exact: bool = False
@@ -88,19 +89,33 @@ class Snapshot:
         ------
         EngineFailure: the table is missing or broken.
         """
-        return self._copies.vectors.top(self._connection, query, k, eligible, exact)
+        return vectors.top(self._connection, self._vectors(), query, k, eligible, exact)
 
     def similarities(self, query: vectors.Vector, ids: Sequence[int]) -> dict[int, float]:
         """Return the cosine similarity of those memories that have a vector."""
-        return self._copies.vectors.similarities(self._connection, query, ids)
-
-    def bm25_of_all(self, terms: Sequence[str]) -> float:
-        """Return BM25 of a memory of average length that holds each word once."""
-        return self._ranker(terms).score_of_all
+        return vectors.similarities(self._connection, query, ids)
 
     def mean_similarity(self, query: vectors.Vector) -> float:
         """Return the mean cosine similarity of all vectors."""
-        return self._copies.vectors.mean_similarity(self._connection, query)
+        return self._vectors().mean_similarity(query)
+
+    def _take(self, conditions: Conditions, wanted: Wanted) -> Moment:
+        self._moment = self._copies.take(self._connection, self, conditions, wanted)
+        return self._moment
+
+    def _ranker(self) -> keywords.Ranker | None:
+        ranker = None if self._moment is None else self._moment.ranker
+        if isinstance(ranker, Exception):
+            raise ranker
+        return ranker
+
+    def _vectors(self) -> vectors.Vectors:
+        found = None if self._moment is None else self._moment.vectors
+        if isinstance(found, Exception):
+            raise found
+        if found is None:
+            raise ValueError("no vectors were wanted when this moment began")
+        return found
 
     def keep(self, eligible: Eligibility, ids: Sequence[int]) -> list[int]:
         """Return those memories that are eligible, in the same order."""
@@ -140,9 +155,11 @@ class Snapshot:
 
     def nearest(self, eligible: Eligibility, place: Place, n: int) -> list[int]:
         """Return the eligible memories made nearest to a place, n and some more, in any order."""
-        length = len(eligible.facts.live)
-        distances = self._copies.poses.distances(self._connection, place, length)
-        order = Order(np.arange(length), distances, lambda ids: ids, 0.0)
+        poses = None if self._moment is None else self._moment.poses
+        if poses is None:
+            return []
+        distances = poses.distances(place)
+        order = Order(np.arange(len(distances)), distances, lambda ids: ids, 0.0)
         # Some more, as the distances are rounded.
         return [int(number) for number in order.first_eligible(2 * n + 50, eligible)]
 
@@ -177,7 +194,7 @@ class Snapshot:
         self, conditions: Conditions, ids: Sequence[int]
     ) -> dict[int, tuple[float, float, float]]:
         """Return where those of some memories were made that meet conditions and have a pose."""
-        eligible = eligibility.unplanned(self._connection, self._copies, conditions)
+        eligible = self._take(conditions, NOTHING).eligible
         found: Any = self._connection.execute(
             "SELECT m.id, m.x, m.y, m.z FROM json_each(?) AS j CROSS JOIN memories AS m "
             "ON m.id = j.value WHERE m.frame_id NOT NULL",
@@ -236,15 +253,6 @@ class Snapshot:
             (json.dumps(list(names)), json.dumps(list(ids))),
         )
         return {number: count / len(names) for number, count in found}
-
-    def _ranker(self, terms: Sequence[str], exact: bool = False) -> keywords.Ranker:
-        """Return what ranks by these words; it is made once for a search and what follows it."""
-        key = tuple(terms)
-        if key not in self._rankers:
-            self._rankers[key] = keywords.Ranker(
-                self._connection, self._copies.words, terms, exact
-            )
-        return self._rankers[key]
 
     def keyword_problem(self) -> str:
         """Return why keyword search cannot work, or ""."""

@@ -29,10 +29,11 @@ from robotmem_ros.core.store import (
     vectors,
 )
 from robotmem_ros.core.store.access import BrokenIndexError
+from robotmem_ros.core.store.copies import Copies
 from robotmem_ros.core.store.database import Connection, Database
 from robotmem_ros.core.store.records import NewMemory
 from robotmem_ros.core.store.sessions import Sessions
-from robotmem_ros.core.store.snapshot import Copies, Snapshot
+from robotmem_ros.core.store.snapshot import Snapshot
 
 _T = TypeVar("_T")
 
@@ -104,8 +105,11 @@ class Store:
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
         """Lend a view of one moment of the store, for one query."""
-        with self._database.read() as connection:
-            yield Snapshot(connection, self._copies)
+        with (
+            self._database.read() as connection,
+            contextlib.closing(Snapshot(connection, self._copies)) as snapshot,
+        ):
+            yield snapshot
 
     def add(self, new: NewMemory) -> tuple[int, bool]:
         """Store a memory; return its number, and whether it is new.

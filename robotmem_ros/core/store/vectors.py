@@ -16,8 +16,8 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import apsw
@@ -76,130 +76,137 @@ def problem(connection: apsw.Connection) -> str:
     return ""
 
 
-class VectorSearch:
-    """Vector search over one store; safe to use from any thread."""
+def top(
+    connection: Connection,
+    vectors: Vectors,
+    query: Vector,
+    k: int,
+    eligible: Eligibility,
+    exact: bool,
+) -> list[tuple[int, float]]:
+    """Return the k nearest eligible memories with their cosine similarity, nearest first."""
+    if eligible.ids is not None and vectors.is_slower(len(eligible.ids)):
+        found = eligible.ids
+    else:
+        order, measured = vectors.order(connection, query, exact)
+        wanted = k if measured else max(RESCORED, 2 * math.isqrt(order.length), 10 * k)
+        found = order.first_eligible(wanted, eligible)
+    nearest = similarities(connection, query, np.sort(found))
+    return heapq.nsmallest(k, nearest.items(), key=lambda item: (-item[1], item[0]))
 
-    def __init__(self) -> None:
-        self._copy = VectorCopy()
 
-    def follow(self, connection: Connection) -> None:
-        """Take in what has changed since the last time."""
-        self._copy.follow(connection)
+def similarities(
+    connection: Connection, query: Vector, ids: Sequence[int] | Ids
+) -> dict[int, float]:
+    """Return the cosine similarity of those memories that have a vector."""
+    if not len(ids):
+        return {}
+    numbers = apsw.carray(np.array(ids, np.int64))
+    return {
+        memory_id: 1.0 - distance
+        for memory_id, distance in connection.execute(
+            "SELECT v.memory_id, vec_distance_cosine(v.vector, ?1) FROM carray(?2) AS c "
+            "CROSS JOIN vectors AS v ON v.memory_id = c.value "
+            "WHERE length(v.vector) = length(?1)",
+            (query.astype("<f4").tobytes(), numbers),
+        )
+        if distance is not None  # of a damaged vector
+    }
 
-    def top(
-        self,
-        connection: Connection,
-        query: Vector,
-        k: int,
-        eligible: Eligibility,
-        exact: bool,
-    ) -> list[tuple[int, float]]:
-        """Return the k nearest eligible memories with their cosine similarity, nearest first."""
-        if eligible.ids is not None and self._copy.is_slower(connection, len(eligible.ids)):
-            found = eligible.ids
-        else:
-            order, measured = self._copy.order(connection, query, exact)
-            wanted = k if measured else max(RESCORED, 2 * math.isqrt(order.length), 10 * k)
-            found = order.first_eligible(wanted, eligible)
-        nearest = self.similarities(connection, query, np.sort(found))
-        return heapq.nsmallest(k, nearest.items(), key=lambda item: (-item[1], item[0]))
 
-    def similarities(
-        self, connection: Connection, query: Vector, ids: Sequence[int] | Ids
-    ) -> dict[int, float]:
-        """Return the cosine similarity of those memories that have a vector."""
-        if not len(ids):
-            return {}
-        numbers = apsw.carray(np.array(ids, np.int64))
-        return {
-            memory_id: 1.0 - distance
-            for memory_id, distance in connection.execute(
-                "SELECT v.memory_id, vec_distance_cosine(v.vector, ?1) FROM carray(?2) AS c "
-                "CROSS JOIN vectors AS v ON v.memory_id = c.value "
-                "WHERE length(v.vector) = length(?1)",
-                (query.astype("<f4").tobytes(), numbers),
-            )
-            if distance is not None  # of a damaged vector
-        }
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """The copy of all vectors in memory at one moment.
 
-    def mean_similarity(self, connection: Connection, query: Vector) -> float:
+    Attributes
+    ----------
+    ids: the memory of each row; 0: it is gone.
+    rows: of each memory, by its number; -1: it has none.
+    data: the vectors, each of length 1, or their codes.
+    whole: whether they are vectors.
+    mean: of all vectors; where they are not whole, of the sample that codes are taken from.
+    """
+
+    ids: Ids
+    rows: Ids
+    data: npt.NDArray[Any]
+    whole: bool
+    mean: Vector
+
+    def is_slower(self, count: int) -> bool:
+        """Return whether it takes longer to order all than to measure some one by one."""
+        return not self.whole or count < len(self.ids) // _AS_QUICK
+
+    def mean_similarity(self, query: Vector) -> float:
         """Return the mean cosine similarity of all vectors, 0 if there are none."""
-        return self._copy.mean_similarity(connection, query)
-
-
-class VectorCopy:
-    """The copy of all vectors in memory, whole or one bit a dimension."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._seq = -1  # last change that the copy holds; -1: nothing was read yet
-        self._centre: Vector
-        self._clear(0, whole=True)
-
-    def follow(self, connection: Connection) -> None:
-        """Take in what has changed in the table since the last time."""
-        with self._lock:
-            self._follow(connection)
-
-    def is_slower(self, connection: Connection, count: int) -> bool:
-        """Return whether it takes longer to order all vectors than to measure some one by one."""
-        with self._lock:
-            self._follow(connection)
-            return not self._whole or count < self._count // _AS_QUICK
+        return float(unit(query) @ self.mean) if len(self.ids) else 0.0
 
     def order(self, connection: Connection, query: Vector, exact: bool) -> tuple[Order, bool]:
         """Return the order of all vectors from a query, and whether it was truly measured."""
-        with self._lock:
-            self._follow(connection)
-            ids, data, rows = self._ids[: self._count], self._data[: self._count], self._rows
-            whole, centre = self._whole, self._centre
         keys: Keys = np.zeros(0, np.float32)
-        if not len(ids):
+        if not len(self.ids):
             pass
-        elif whole:
+        elif self.whole:
             # Not the product of a matrix: that would take all cores.
-            keys = -np.einsum("ij,j->i", data, unit(query))
+            keys = -np.einsum("ij,j->i", self.data, unit(query))
         elif exact:
-            keys = np.full(len(ids), np.inf, np.float32)
-            for memory_id, distance in connection.execute(
-                "SELECT memory_id, vec_distance_cosine(vector, ?1) FROM vectors "
-                "WHERE length(vector) = length(?1)",
-                (query.astype("<f4").tobytes(),),
-            ):
-                known = memory_id < len(rows) and rows[memory_id] >= 0
-                if known and distance is not None:
-                    keys[rows[memory_id]] = distance
+            keys = self._measured(connection, query)
         else:
-            keys = _distances(data, codes.of(unit(query)[np.newaxis], centre)[0])
+            keys = _distances(self.data, codes.of(unit(query)[np.newaxis], self.mean)[0])
+        measured = self.whole or exact
+        return Order(self.ids, keys, self._positions, _ROUNDING if measured else 0.0), measured
 
-        def positions(numbers: Ids) -> Ids:
-            known = numbers < len(rows)
-            found = np.full(len(numbers), -1, np.int64)
-            found[known] = rows[numbers[known]]
-            return found
+    def _measured(self, connection: Connection, query: Vector) -> Keys:
+        keys = np.full(len(self.ids), np.inf, np.float32)
+        for memory_id, distance in connection.execute(
+            "SELECT memory_id, vec_distance_cosine(vector, ?1) FROM vectors "
+            "WHERE length(vector) = length(?1)",
+            (query.astype("<f4").tobytes(),),
+        ):
+            known = memory_id < len(self.rows) and self.rows[memory_id] >= 0
+            if known and distance is not None:
+                keys[self.rows[memory_id]] = distance
+        return keys
 
-        measured = whole or exact
-        return Order(ids, keys, positions, _ROUNDING if measured else 0.0), measured
+    def _positions(self, numbers: Ids) -> Ids:
+        known = numbers < len(self.rows)
+        found = np.full(len(numbers), -1, np.int64)
+        found[known] = self.rows[numbers[known]]
+        return found
 
-    def mean_similarity(self, connection: Connection, query: Vector) -> float:
-        """Return the mean cosine similarity of all vectors, 0 if there are none.
 
-        Where they are not kept whole it is that of the sample that their codes are taken from.
+class VectorCopy:
+    """All vectors in memory, whole or one bit a dimension; used under the lock of copies.py."""
+
+    def __init__(self) -> None:
+        self._seq = -1  # last change that the copy holds; -1: nothing was read yet
+        self._ids: Ids  # by row; 0: dead
+        self._rows: Ids  # by memory
+        self._centre: Vector
+        self._clear(0, whole=True)
+
+    def view(self, connection: Connection, shared: bool) -> Vectors:
+        """Return the vectors as the connection sees them.
+
+        Parameters
+        ----------
+        shared: whether others may be reading what was returned earlier, who must see no change.
         """
-        with self._lock:
-            self._follow(connection)
-            if not self._live:
-                return 0.0
-            mean = self._sum / self._live if self._whole else self._centre
-            return float(unit(query) @ mean)
+        self._follow(connection, shared)
+        mean = self._centre
+        if self._whole:
+            mean = (self._sum / max(self._live, 1)).astype(np.float32)
+        return Vectors(
+            self._ids[: self._count], self._rows, self._data[: self._count], self._whole, mean
+        )
 
-    def _follow(self, connection: Connection) -> None:
+    def _follow(self, connection: Connection, shared: bool) -> None:
         latest, changed = schema.changes_since(connection, "vector_changes", self._seq)
-        if latest < self._seq:
-            return  # the copy is of a later moment: what is gone by now will not be found
         if changed is None or self._seq < 0:
             self._load(connection)
-        else:
+        elif changed:
+            if shared:
+                self._ids, self._rows = self._ids.copy(), self._rows.copy()
             for memory_id in changed:
                 self._discard(memory_id)
                 self._take_in(connection, memory_id)
@@ -225,6 +232,7 @@ class VectorCopy:
 
     def _load(self, connection: Connection) -> None:
         """Read everything anew."""
+        self._seq = -1  # until it is done
         known = codes.centre(connection)
         dimension = connection.execute("SELECT dimension FROM embedder").get or 0
         if known is None:
@@ -263,7 +271,7 @@ class VectorCopy:
         self._count = self._live = 0
         self._centre = np.zeros(0, np.float32)  # codes are taken from it; empty: from none yet
         self._sum = np.zeros(dimension, np.float64)  # of all live vectors, each of length 1
-        self._ids = np.zeros(0, np.int64)  # by row; 0: dead
+        self._ids = np.zeros(0, np.int64)
         self._rows = np.zeros(0, np.int64)
         width, kind = (dimension, np.float32) if whole else (-(-dimension // 64), np.uint64)
         self._data: npt.NDArray[Any] = np.zeros((0, width), kind, order="C" if whole else "F")

@@ -70,13 +70,21 @@ class Hits:
 
 
 class WordCopy:
-    """Postings of words at one moment of the database; safe to use from any thread."""
+    """Postings of words at one moment of the database; safe to use from any thread.
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+    What it has lent is not changed any more.
+
+    Parameters
+    ----------
+    lock: that of copies.py.
+    """
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self._lock = lock
         self._seq = -1
         self._words: OrderedDict[str, Postings] = OrderedDict()
-        self._common: dict[str, tuple[int, int]] = {}  # word: (its documents, all documents then)
+        self._common: dict[str, tuple[int, int]] = {}  # word: (its documents, changes until then)
+        self._changes = 0  # of documents, that were taken in
         self._lengths = np.zeros(64, np.int32)
 
     def follow(self, connection: Connection) -> None:
@@ -97,9 +105,12 @@ class WordCopy:
         """
         with self._lock:
             is_current = self._follow(connection)
+            words = self._words if is_current else OrderedDict()
             common: dict[str, int] = {}
             if skip_common:
-                counts = {term: self._frequency(connection, term, documents) for term in terms}
+                counts = {
+                    term: self._frequency(connection, term, words, documents) for term in terms
+                }
                 common = {term: n for term, n in counts.items() if 2 * n >= documents}
                 if common and all(term in common or not n for term, n in counts.items()):
                     del common[min(common, key=common.__getitem__)]
@@ -108,16 +119,22 @@ class WordCopy:
                 if term in common:
                     found[term] = Hits(common[term], *_NO_POSTINGS)
                 else:
-                    held, times = self._postings(connection, term, is_current).view()
+                    held, times = self._postings(connection, term, words).view()
                     found[term] = Hits(len(held), held, times)
             return found, self._lengths
 
-    def _frequency(self, connection: Connection, term: str, documents: int) -> int:
+    def _frequency(
+        self,
+        connection: Connection,
+        term: str,
+        words: OrderedDict[str, Postings],
+        documents: int,
+    ) -> int:
         """Return in how many documents a word stands; for a common one as it was not long ago."""
-        if term in self._words:
-            return self._words[term].length
+        if term in words:
+            return words[term].length
         count, then = self._common.get(term, (0, 0))
-        if then and abs(documents - then) * 50 <= then:
+        if count and (self._changes - then) * 50 <= documents:
             return count
         self._common.pop(term, None)
         count = int(
@@ -126,22 +143,24 @@ class WordCopy:
             ).get
         )
         if 2 * count >= documents:
-            self._common[term] = (count, documents)
+            self._common[term] = (count, self._changes)
         return count
 
-    def _postings(self, connection: Connection, term: str, is_current: bool) -> Postings:
-        if term in self._words:
-            self._words.move_to_end(term)
-            return self._words[term]
+    def _postings(
+        self, connection: Connection, term: str, words: OrderedDict[str, Postings]
+    ) -> Postings:
+        if term in words:
+            words.move_to_end(term)
+            return words[term]
         each = connection.integers("SELECT group_concat(doc, ' ') FROM words WHERE term = ?", term)
         documents, counts = np.unique(each.astype(np.int32), return_counts=True)
         few = np.minimum(counts, 65_535).astype(np.uint16)
         postings = Postings(documents, few, len(documents))
-        if is_current and len(documents) > FREQUENT:
-            self._words[term] = postings
-            total = sum(kept.length for kept in self._words.values())
-            while total > MAX_POSTINGS and len(self._words) > 1:
-                total -= self._words.popitem(last=False)[1].length
+        if len(documents) > FREQUENT:
+            words[term] = postings
+            total = sum(kept.length for kept in words.values())
+            while total > MAX_POSTINGS and len(words) > 1:
+                total -= words.popitem(last=False)[1].length
         return postings
 
     def _follow(self, connection: Connection) -> bool:
@@ -156,8 +175,10 @@ class WordCopy:
             return False
         if changed is None or self._seq < 0 or len(changed) > _MANY_CHANGES:
             self._words.clear()
+            self._common.clear()
             self._load_lengths(connection)
         elif changed:
+            self._changes += len(changed)
             self._take_in(connection, sorted(changed))
         self._seq = latest
         return True
