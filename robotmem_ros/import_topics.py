@@ -90,7 +90,7 @@ class ImportTopics:
         )
 
     def close(self) -> None:
-        """Listen no more; what waits is dropped. Needs no ROS, and may be called twice."""
+        """Listen no more; what waits is dropped, with a warning. May be called twice."""
         timer, self._timer = self._timer, None
         lane, self._lane = self._lane, None
         with contextlib.suppress(Exception):  # ROS may be gone already
@@ -114,9 +114,11 @@ class ImportTopics:
             return
 
         def done(result: Any, error: BaseException | None) -> None:
-            if isinstance(error, InvalidRequestError):
+            if isinstance(error, NotServedError):
+                self._warn(f"{topic}: some that was heard was not stored before the end")
+            elif isinstance(error, InvalidRequestError):
                 self._warn(f"{topic}: cannot be imported: {error}")
-            elif isinstance(error, Exception) and not isinstance(error, NotServedError):
+            elif isinstance(error, Exception):
                 self._boundary.explain(error, f"importing from {topic}")
 
         store = importer.memory if isinstance(message, MemoryMessage) else importer.episode

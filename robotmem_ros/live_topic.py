@@ -116,7 +116,11 @@ class LiveTopic:
                 while (taken := handle.take_message(self._class, True)) is not None:
                     data, info = taken
                     when = received(info["received_timestamp"])
-                    stamp = self._stamp(data)
+                    try:
+                        stamp = self._stamp(data)
+                    except Exception as error:  # one message that is none must not hide the others
+                        self.problem = f"{self.source.topic}: a message cannot be read: {error}"
+                        continue
                     self.samples.add(Sample(stamp if stamp > 0 else when, when, len(data), data))
 
     def clear(self) -> None:
@@ -156,9 +160,15 @@ class LiveTopic:
         wanted = qos.sensor(**qos.served_by(ours)) if ours else self._profile
         if self._subscription is None or (wanted == self._profile and not self._renew):
             return
-        self._leaving.append((OVERLAP, self._subscription))
-        self._subscription, self._renew, self._profile = None, False, wanted
-        self.open()
+        old, before = self._subscription, self._profile
+        self._subscription, self._profile = None, wanted
+        try:
+            self.open()
+        except Exception:
+            self._subscription, self._profile = old, before
+            raise
+        self._renew = False
+        self._leaving.append((OVERLAP, old))
 
     def _subscriptions(self) -> list[Subscription]:
         old = [subscription for _, subscription in self._leaving]

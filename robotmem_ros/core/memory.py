@@ -496,6 +496,7 @@ class RobotMemory:
             self._worker.close()
         self._task.close()
         self._episodes.close()
+        self._store.stop_reading()  # what is answered now was counted before it
         self._touches.close()
         self._store.close()
 
@@ -539,8 +540,11 @@ class RobotMemory:
                 ranking = search.replay(snapshot, request)
             else:
                 ranking = search.rank(snapshot, request, vector, config)
+                if vector is not None and made and made.identity != snapshot.model():
+                    ranking = search.rank(snapshot, request, None, config)
             memories = snapshot.memories(ranking.ids, config.decay_rate, wall_time)
             note = search.note(snapshot, request, len(ranking.ids))
+            self._touches.add(ranking.ids, returned=True)
         recalled = []
         for memory_id, score in zip(ranking.ids, ranking.scores, strict=True):
             if memory_id not in memories:
@@ -551,7 +555,6 @@ class RobotMemory:
                 details["confidence"] = memories[memory_id].confidence
                 details["distance"] = distance if math.isfinite(distance) else None
             recalled.append(Recalled(memories[memory_id], score, distance, details))
-        self._touches.add(ranking.ids, returned=True)
         milliseconds = (time.perf_counter() - start) * 1e3
         return RecallResult(tuple(recalled), ranking.mode, milliseconds, note)
 

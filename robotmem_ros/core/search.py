@@ -114,6 +114,9 @@ def note(snapshot: Snapshot, request: Request, found: int) -> str:
         MAX_QUERY_TERMS
     ):
         notes.append(f"query: only its first {MAX_QUERY_TERMS} words were looked up")
+    waiting = 0 if request.is_replay else snapshot.unindexed()
+    if waiting:
+        notes.append(f"the index is being made anew; words do not find {waiting} memories yet")
     collection, session = request.conditions.collection, request.conditions.session_id
     if not found and collection is not None and not snapshot.has_collection(collection):
         notes.append(f"collection: {collection!r} holds no memory")

@@ -56,6 +56,7 @@ class Connection(apsw.Connection):
 
 
 _IDLE_READERS = 8
+_GIVEN_BACK_SECONDS = 0.5  # those who were reading get so long to end
 _STEPS = 20_000  # of SQLite's machine, some milliseconds, after which a reader sees a close
 _PAGE_CACHE_KIB = 16_384
 
@@ -80,7 +81,9 @@ class Database:
         _make_file(self.path)
         self._write_lock = threading.Lock()
         self._idle: list[Connection] = []
-        self._idle_lock = threading.Lock()
+        self._idle_lock = threading.Condition()
+        self._lent = 0  # connections
+        self._stopped = False  # whether nothing is read any more
         self._closed = False
         with translated_errors(self.path):
             self._check()
@@ -130,22 +133,24 @@ class Database:
         with translated_errors(self.path):
             with self._idle_lock:
                 self._refuse_if_closed()
+                if self._stopped:
+                    raise StoreError(f"{self.path} is closed")
                 connection = self._idle.pop() if self._idle else None
-            if connection is None:
-                connection = self._connect()
-                connection.set_progress_handler(lambda: self._closed, _STEPS)
-            connection.execute("BEGIN")
+                self._lent += 1
             try:
+                if connection is None:
+                    connection = self._connect()
+                    connection.set_progress_handler(lambda: self._stopped, _STEPS)
+                connection.execute("BEGIN")
                 yield connection
             finally:
-                if connection.in_transaction:
-                    connection.execute("COMMIT")
-                with self._idle_lock:
-                    keep = not self._closed and len(self._idle) < _IDLE_READERS
-                    if keep:
-                        self._idle.append(connection)
-                if not keep:
-                    connection.close()
+                self._take_back(connection)
+
+    def stop_reading(self) -> None:
+        """Give up what is being read, and lend no connection any more; idempotent."""
+        with self._idle_lock:
+            self._stopped = True
+            self._idle_lock.wait_for(lambda: not self._lent, _GIVEN_BACK_SECONDS)
 
     def close(self) -> None:
         """Close all connections; those that are lent as soon as they come back. Idempotent.
@@ -155,11 +160,23 @@ class Database:
         with self._write_lock, self._idle_lock:
             if self._closed:
                 return
-            self._closed = True
+            self._closed = self._stopped = True
             for connection in self._idle:
                 connection.close()
             self._idle.clear()
             self._writer.close()
+
+    def _take_back(self, connection: Connection | None) -> None:
+        if connection is not None and connection.in_transaction:
+            connection.execute("COMMIT")
+        with self._idle_lock:
+            self._lent -= 1
+            self._idle_lock.notify_all()
+            keep = not self._closed and len(self._idle) < _IDLE_READERS
+            if keep and connection is not None:
+                self._idle.append(connection)
+        if not keep and connection is not None:
+            connection.close()
 
     def _refuse_if_closed(self) -> None:
         if self._closed:

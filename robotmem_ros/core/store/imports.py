@@ -114,7 +114,10 @@ def _link(connection: Connection, memory_id: int, uuid: str) -> bool:
         "UPDATE memories SET superseded_by = ?1 WHERE id = ?2 AND superseded_by IS NOT ?1",
         (found, memory_id),
     )
-    return bool(connection.changes())
+    if not connection.changes():
+        return False
+    schema.log_change(connection, "document_changes", memory_id)
+    return True
 
 
 def _settle(connection: Connection, memory_id: int, uuid: str) -> None:

@@ -8,12 +8,13 @@ import dataclasses
 import hashlib
 import uuid
 from dataclasses import dataclass
+from typing import Any
 
 from robotmem_ros.core import context as ctx
 from robotmem_ros.core import entities
 from robotmem_ros.core.errors import NotFoundError
 from robotmem_ros.core.model import Context, Memory, MemoryType, PerceptionType, Pose
-from robotmem_ros.core.store import attributes, codes, keywords, places, rows, vectors
+from robotmem_ros.core.store import attributes, codes, keywords, places, rows, schema, vectors
 from robotmem_ros.core.store.database import Connection
 
 
@@ -133,9 +134,12 @@ def remove(connection: Connection, memory_id: int, reason: str, now: int) -> Non
     connection.execute("DELETE FROM texts WHERE memory_id = ?", (memory_id,))
     connection.execute("DELETE FROM awaited WHERE memory_id = ?", (memory_id,))
     connection.execute("DELETE FROM memories WHERE id = ?", (memory_id,))
-    connection.execute(
-        "UPDATE memories SET superseded_by = NULL WHERE superseded_by = ?", (memory_id,)
-    )
+    revived: Any = connection.execute(
+        "UPDATE memories SET superseded_by = NULL WHERE superseded_by = ? RETURNING id",
+        (memory_id,),
+    ).fetchall()
+    for (number,) in revived:
+        schema.log_change(connection, "document_changes", number)
     connection.execute("INSERT INTO forgotten VALUES (?, ?, ?)", (old.uuid, reason, now))
 
 

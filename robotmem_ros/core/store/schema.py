@@ -353,7 +353,13 @@ def migrate(
                     keep(version)
                     keep = None
                 name, step = MIGRATIONS[version]
-                step(connection)
+                try:
+                    step(connection)
+                except apsw.SQLError:
+                    if version == 0:
+                        raise
+                    # An index that it needs is lost. All can be made anew, in today's form.
+                    renew_indexes(connection)
                 connection.execute(
                     "CREATE TABLE IF NOT EXISTS migrations (name TEXT, applied_at INTEGER)"
                 )

@@ -254,6 +254,10 @@ class Snapshot:
         )
         return {number: count / len(names) for number, count in found}
 
+    def unindexed(self) -> int:
+        """Return how many memories wait to be indexed."""
+        return int(self._connection.execute("SELECT count(*) FROM unindexed").get)
+
     def keyword_problem(self) -> str:
         """Return why keyword search cannot work, or ""."""
         return keywords.problem(self._connection)

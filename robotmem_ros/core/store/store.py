@@ -83,6 +83,10 @@ class Store:
         """Version of the tables, from 1."""
         return schema.VERSION
 
+    def stop_reading(self) -> None:
+        """Give up what is being read, and read nothing more; idempotent."""
+        self._database.stop_reading()
+
     def close(self) -> None:
         """Close the file; idempotent."""
         self._database.close()
@@ -204,12 +208,15 @@ class Store:
         ----------
         touched: by number: times read, times returned by a recall, wall time of the last.
         """
-        with self._database.write() as connection:
+
+        def action(connection: Connection) -> None:
             connection.executemany(
                 "UPDATE memories SET access_count = access_count + ?, return_count = "
                 "return_count + ?, last_access = max(last_access, ?) WHERE id = ?",
                 [(*times, number) for number, times in touched.items()],
             )
+
+        self._write(action)
 
     def use_model(self, model: str, dimension: int) -> bool:
         """Record what makes the vectors; return whether older ones had to go.
