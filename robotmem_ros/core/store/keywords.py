@@ -5,13 +5,11 @@
 The scores are those of FTS5's own bm25() with the sign turned, computed from the same postings: a
 word that most memories hold would cost FTS5 a look at each of them. Where there are more than
 MANY documents, words that stand in half of them or more are not looked up as long as rarer ones
-find enough, or the rarest of them where there are no rarer ones; BM25 gives each a weight of
-0.000001. An exact search looks up all words.
+find enough; BM25 gives them a weight of 0.000001. An exact search looks up all words.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -128,10 +126,13 @@ class Ranker:
                 return np.searchsorted(held, numbers)
 
             order = Order(held, -scores[held], positions, rounding=0.0)
-            found = self.scores(order.first_eligible(k, eligible).tolist())
+            numbers = order.first_eligible(k, eligible)
         else:
-            found = self.scores(eligible.ids.tolist())
-        return heapq.nsmallest(k, found.items(), key=lambda item: (-item[1], item[0]))
+            numbers = eligible.ids
+        numbers = numbers[numbers < len(self._lengths)]
+        scores = self._scores_of(numbers)
+        best = np.lexsort((numbers, -scores))[:k]
+        return [(int(numbers[i]), float(scores[i])) for i in best if scores[i] > 0.0]
 
     def _look_up(self) -> tuple[dict[str, Hits], npt.NDArray[np.int32]]:
         found = self._copy.look_up(
@@ -146,9 +147,14 @@ class Ranker:
         """Return BM25 of every memory, by its number."""
         scores: npt.NDArray[np.float64] = np.zeros(len(self._lengths))
         for term, hit in self._hits.items():
-            scores[hit.documents] += self._gain(
-                self._weights[term], hit.counts, self._lengths[hit.documents]
-            )
+            weight = self._weights[term]
+            if hit.dense is None:
+                scores[hit.documents] += self._gain(
+                    weight, hit.counts, self._lengths[hit.documents]
+                )
+            else:  # a pass over all is quicker than one from document to document
+                size = min(len(hit.dense), len(scores))
+                scores[:size] += self._gain(weight, hit.dense[:size], self._lengths[:size])
         return scores
 
     def _scores_of(self, numbers: Ids) -> npt.NDArray[np.float64]:
@@ -185,7 +191,7 @@ class Ranker:
         if most * longest > len(counts):
             return formula(counts, lengths)
         table = formula(np.arange(most)[:, np.newaxis], np.arange(longest)[np.newaxis])
-        return table.ravel().take(counts * np.int64(longest) + lengths)
+        return table.ravel().take(counts * np.int32(longest) + lengths)
 
 
 def _idf(documents: int, count: int) -> float:

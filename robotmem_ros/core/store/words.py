@@ -40,6 +40,7 @@ class Postings:
     documents: npt.NDArray[np.int32]
     counts: npt.NDArray[np.uint16]
     length: int
+    _dense: npt.NDArray[np.uint16] | None = None
 
     def view(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint16]]:
         """Return the postings as they are now; later changes do not touch what is returned."""
@@ -52,6 +53,15 @@ class Postings:
         self.documents[self.length] = document
         self.counts[self.length] = min(count, 65_535)
         self.length += 1
+        self._dense = None
+
+    def dense(self) -> npt.NDArray[np.uint16]:
+        """Return how often each document holds the word, by its number."""
+        if self._dense is None:
+            held, counts = self.view()
+            self._dense = np.zeros(int(held[-1]) + 1 if len(held) else 0, np.uint16)
+            self._dense[held] = counts
+        return self._dense
 
     def without(self, documents: npt.NDArray[np.int32]) -> Postings:
         """Return the postings without some documents."""
@@ -62,11 +72,17 @@ class Postings:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """What is known of one word: in how many documents it stands, and in which, how often."""
+    """What is known of one word: in how many documents it stands, and in which, how often.
+
+    Attributes
+    ----------
+    dense: how often each document holds it, by its number, where most of them do.
+    """
 
     frequency: int
     documents: npt.NDArray[np.int32]
     counts: npt.NDArray[np.uint16]
+    dense: npt.NDArray[np.uint16] | None = None
 
 
 class WordCopy:
@@ -100,8 +116,8 @@ class WordCopy:
         Parameters
         ----------
         documents: number of all documents.
-        skip_common: of words that stand in half of them or more, count the documents alone; but
-            look up the rarest of them where there are no other words.
+        skip_common: of words that stand in half of them or more, count the documents alone, unless
+            there are no other words.
         """
         with self._lock:
             is_current = self._follow(connection)
@@ -113,14 +129,16 @@ class WordCopy:
                 }
                 common = {term: n for term, n in counts.items() if 2 * n >= documents}
                 if common and all(term in common or not n for term, n in counts.items()):
-                    del common[min(common, key=common.__getitem__)]
+                    common = {}
             found = {}
             for term in terms:
                 if term in common:
                     found[term] = Hits(common[term], *_NO_POSTINGS)
                 else:
-                    held, times = self._postings(connection, term, words).view()
-                    found[term] = Hits(len(held), held, times)
+                    postings = self._postings(connection, term, words)
+                    is_common = 2 * postings.length >= documents
+                    dense = postings.dense() if is_common else None
+                    found[term] = Hits(postings.length, *postings.view(), dense)
             return found, self._lengths
 
     def _frequency(
