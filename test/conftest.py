@@ -4,7 +4,7 @@
 
 On a machine that is busy with something else DDS may take longer to bring two processes together
 than a test waits, or drop what is said before it has. So such a test runs again if it failed; what
-fails three times in a row is broken.
+fails three times in a row is broken. At the end stands what the tests of trouble did.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import tally
 
 if TYPE_CHECKING:
     from harness import Caller, NodeProcess
@@ -65,3 +66,12 @@ def caller() -> Iterator[Caller]:
     caller = Caller()
     yield caller
     caller.close()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what the store and the node went through."""
+    lines = tally.lines()
+    if lines:
+        terminalreporter.section("trouble")
+        for line in lines:
+            terminalreporter.line(line)

@@ -185,11 +185,11 @@ def place_near(near: Near) -> Place:
     ------
     InvalidRequestError: no frame, a coordinate that is not finite, a negative radius.
     """
-    checks.frame("near", near.frame_id)
-    checks.finite("near", near.point)
-    if not near.radius >= 0:
+    point = checks.coordinates("near", near.point, 3)
+    radius = checks.number("near_radius", near.radius)
+    if not radius >= 0:
         raise InvalidRequestError("near_radius", "must be 0 (any distance) or more, in metres")
-    return Place(near.frame_id, (), near.point, near.radius or math.inf)
+    return Place(checks.frame("near", near.frame_id), (), point, radius or math.inf)
 
 
 def meets_tests(context: Json, tests: Sequence[Test]) -> bool:

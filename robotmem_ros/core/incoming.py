@@ -50,7 +50,7 @@ def experience(given: Experience, config: Config, ros_time: int) -> NewMemory:
         context=context(given.context, config),
         collection=collection(given.collection, config),
         session_id=checks.clean("session_id", given.session_id),
-        confidence=share("confidence", given.confidence),
+        confidence=checks.share("confidence", given.confidence),
         stamp=stamp,
         pose=given.pose and pose(given.pose),
         expires=checks.time("expires", given.expires),
@@ -80,7 +80,7 @@ def memory(given: Memory, config: Config) -> tuple[NewMemory, str]:
         context=context(given.context_json or given.context, config),
         collection=_named_collection(given.collection, config),
         session_id=checks.clean("session_id", given.session_id),
-        confidence=share("confidence", given.stored_confidence),
+        confidence=checks.share("confidence", given.stored_confidence),
         stamp=_needed_time("stamp", given.stamp),
         pose=given.pose and pose(given.pose),
         expires=checks.time("expires", given.expires),
@@ -110,22 +110,26 @@ def check_episode(given: Episode, config: Config) -> None:
     _needed_time("start", given.start)
     _needed_time("end", given.end)
     if given.outcome is not None:
-        share("outcome_score", given.outcome)
+        checks.share("outcome_score", given.outcome)
     for one in given.trajectory:
         pose(one, "trajectory")
 
 
 def pose(given: Pose, field: str = "pose") -> Pose:
-    """Return a pose.
+    """Return a pose whose coordinates are floats, as they come back from the store.
 
     Raises
     ------
     InvalidRequestError: it has no frame, no time, or a coordinate that is not finite.
     """
-    checks.frame(field, given.frame_id)
-    checks.finite(field, (*given.position, *given.orientation))
-    checks.time(field, given.stamp)
-    return given
+    x, y, z = checks.coordinates(field, given.position, 3)
+    qx, qy, qz, qw = checks.coordinates(field, given.orientation, 4)
+    return Pose(
+        frame_id=checks.frame(field, given.frame_id),
+        position=(x, y, z),
+        orientation=(qx, qy, qz, qw),
+        stamp=checks.time(field, given.stamp),
+    )
 
 
 def context(value: str | Mapping[str, Any], config: Config) -> dict[str, Any]:
@@ -150,18 +154,6 @@ def collection(name: str, config: Config) -> str:
     if name == EVERY_COLLECTION:
         raise InvalidRequestError("collection", f"{name!r} means all of them; name one")
     return name
-
-
-def share(field: str, value: float) -> float:
-    """Return a number from 0 to 1.
-
-    Raises
-    ------
-    InvalidRequestError: it is not.
-    """
-    if not 0.0 <= value <= 1.0:
-        raise InvalidRequestError(field, f"{value} is not allowed; it must be from 0 to 1")
-    return float(value)
 
 
 def _named_collection(name: str, config: Config) -> str:

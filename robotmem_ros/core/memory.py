@@ -257,7 +257,7 @@ class RobotMemory:
         """
         session_id = checks.clean("session_id", session_id)
         if outcome is not None:
-            outcome = incoming.share("outcome_score", outcome)
+            outcome = checks.share("outcome_score", outcome)
         summary = checks.clean("summary", summary, self._config.max_content_bytes)
         episode = self._episodes.end(session_id, outcome, summary)
         self._has_ended(episode)
