@@ -148,6 +148,15 @@ class Config:
         low=0,
         high=100_000,
     )
+    durability: str = setting(
+        "full",
+        "When a change counts as stored: full waits until the disk has it, so that what was "
+        "answered survives a loss of power; normal leaves that to the system, so that a learn "
+        "takes less time and the disk wears less, and a loss of power takes the answers of the "
+        "last seconds or minutes, never more than that. Neither loses anything when the process "
+        "is killed.",
+        choices=("full", "normal"),
+    )
     collection: str = setting(
         "default", "Collection used where a request names none. Must not be empty."
     )

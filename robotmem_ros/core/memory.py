@@ -83,7 +83,7 @@ class RobotMemory:
         self._config = config
         self._now = now
         embedder = make_embedder(config)
-        self._store = Store(config.db_path)
+        self._store = Store(config.db_path, config.durability)
         self._touches = Touches(self._store)
         self._task = BackgroundTask()
         self._closed = threading.Event()

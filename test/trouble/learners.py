@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program that forks processes full of learners, which somebody will kill.
 
-It reads "PATH NAME SEED LIMIT" lines. Each makes a process that works until it is killed; its lines
-and those of this program go to stdout, every one whole: "NAME pid N", what deeds.py says with the
-name before it, "NAME gone" when the process has ended. LIMIT is how large its files may grow, in
-bytes; 0 means any size. A fork costs a hundredth of a start of Python.
+It reads "PATH NAME SEED LIMIT" lines. Each makes a process that works until it is killed. Its
+lines and those of this program go to stdout, every one whole: "NAME pid N", what deeds.py says
+with the name before it, "NAME gone" when the process has ended. LIMIT is how large its files may
+grow, in bytes; 0 means any size. A fork costs a hundredth of a start of Python.
 """
 
 from __future__ import annotations

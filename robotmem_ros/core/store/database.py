@@ -4,7 +4,8 @@
 
 One connection writes, behind a lock; readers take a connection of their own from a pool and see
 one moment of the database for as long as they hold it. Write-ahead logging lets both go on at
-once, and synchronous=FULL puts every commit on disk before it is answered.
+once, and synchronous=FULL puts every commit on disk before it is answered, unless the setting
+durability says otherwise.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ class Database:
     ----------
     path: the file; it is made, readable by its owner alone, if it is not there.
     prepare: called with each new connection, to give it SQL functions.
+    durability: "full" puts each change on disk before it is answered, "normal" leaves that to the
+        system.
 
     Raises
     ------
@@ -75,8 +78,11 @@ class Database:
     StoreError: the file is damaged, not ours or too new.
     """
 
-    def __init__(self, path: str, prepare: Callable[[Connection], None]) -> None:
+    def __init__(
+        self, path: str, prepare: Callable[[Connection], None], durability: str = "full"
+    ) -> None:
         self._prepare = prepare
+        self._durability = durability
         self.path = str(pathlib.Path(path).expanduser().absolute())
         _make_file(self.path)
         self._write_lock = threading.Lock()
@@ -85,14 +91,18 @@ class Database:
         self._lent = 0  # connections
         self._stopped = False  # whether nothing is read any more
         self._closed = False
+        self._may_commit = False
         with translated_errors(self.path):
             self._check()
-            self._writer = self._connect()
+            self._writer: Connection | None = self._make_writer()
             try:
+                self._may_commit = True
                 schema.migrate(self._writer, lambda old: backup.keep_older(self.path, old))
             except BaseException:
-                self._writer.close()
+                _close(self._writer)
                 raise
+            finally:
+                self._may_commit = False
 
     @property
     def size(self) -> int:
@@ -113,14 +123,29 @@ class Database:
         """
         with self._write_lock, translated_errors(self.path):
             self._refuse_if_closed()
-            self._writer.execute("BEGIN IMMEDIATE")
+            if self._writer is None:
+                self._writer = self._make_writer()
+            writer, keep = self._writer, False
             try:
-                yield self._writer
-                self._writer.execute("COMMIT")
-            except BaseException:
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
-                raise
+                writer.execute("BEGIN IMMEDIATE")
+                try:
+                    yield writer
+                    self._may_commit = True
+                    writer.execute("COMMIT")
+                except BaseException as error:
+                    if writer.in_transaction:
+                        writer.execute("ROLLBACK")
+                    # What SQLite itself has no part in leaves the connection as it was.
+                    keep = not isinstance(error, apsw.Error)
+                    raise
+                keep = True
+            finally:
+                self._may_commit = False
+                if not keep:
+                    # Its R*Tree and FTS5 keep pages of their own in memory. After an error of the
+                    # disk some of what was rolled back is left there, and would be written later.
+                    _close(writer)
+                    self._writer = None
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
@@ -137,14 +162,19 @@ class Database:
                     raise StoreError(f"{self.path} is closed")
                 connection = self._idle.pop() if self._idle else None
                 self._lent += 1
+            sound = False
             try:
                 if connection is None:
                     connection = self._connect()
                     connection.set_progress_handler(lambda: self._stopped, _STEPS)
                 connection.execute("BEGIN")
                 yield connection
+                sound = True
+            except BaseException as error:
+                sound = not isinstance(error, apsw.Error)
+                raise
             finally:
-                self._take_back(connection)
+                self._take_back(connection, sound)
 
     def stop_reading(self) -> None:
         """Give up what is being read, and lend no connection any more; idempotent."""
@@ -161,22 +191,27 @@ class Database:
             if self._closed:
                 return
             self._closed = self._stopped = True
-            for connection in self._idle:
-                connection.close()
+            for connection in (*self._idle, self._writer):
+                if connection is not None:
+                    _close(connection)
             self._idle.clear()
-            self._writer.close()
+            self._writer = None
 
-    def _take_back(self, connection: Connection | None) -> None:
-        if connection is not None and connection.in_transaction:
-            connection.execute("COMMIT")
+    def _take_back(self, connection: Connection | None, sound: bool) -> None:
+        """Take back a connection that was lent; one that met an error of SQLite is closed."""
+        if connection is not None and sound and connection.in_transaction:
+            try:
+                connection.execute("COMMIT")
+            except apsw.Error:  # of a reader: nothing is lost by it
+                sound = False
         with self._idle_lock:
             self._lent -= 1
             self._idle_lock.notify_all()
-            keep = not self._closed and len(self._idle) < _IDLE_READERS
+            keep = sound and not self._closed and len(self._idle) < _IDLE_READERS
             if keep and connection is not None:
                 self._idle.append(connection)
         if not keep and connection is not None:
-            connection.close()
+            _close(connection)
 
     def _refuse_if_closed(self) -> None:
         if self._closed:
@@ -190,20 +225,47 @@ class Database:
             schema.check(connection)
             refuse_cut(connection)
         finally:
-            connection.close()
+            _close(connection)
+
+    def _make_writer(self) -> Connection:
+        """Return a connection that commits nothing but whole transactions.
+
+        When the disk fails in the middle of an R*Tree's or FTS5's work, SQLite rolls back at once
+        and leaves the transaction; what they write on from there would be committed by itself.
+        """
+        connection = self._connect()
+        connection.set_commit_hook(lambda: not self._may_commit)
+        return connection
 
     def _connect(self) -> Connection:
         connection = Connection(self.path)
+        try:
+            self._set_up(connection)
+        except BaseException:
+            _close(connection)
+            raise
+        return connection
+
+    def _set_up(self, connection: Connection) -> None:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         connection.pragma("journal_mode", "wal")
-        connection.pragma("synchronous", "full")
+        connection.pragma("synchronous", self._durability)
         connection.pragma("cache_size", -_PAGE_CACHE_KIB)
         connection.pragma("temp_store", "memory")
         connection.enable_load_extension(True)
         connection.load_extension(sqlite_vec.loadable_path())
         connection.enable_load_extension(False)
         self._prepare(connection)
-        return connection
+
+
+def _close(connection: apsw.Connection) -> None:
+    """Close a connection, whatever state the disk is in.
+
+    What was committed is in the write-ahead log; if that cannot be moved into the file now, the
+    next start will do it.
+    """
+    with contextlib.suppress(apsw.Error):
+        connection.close()
 
 
 def _make_file(path: str) -> None:

@@ -51,6 +51,7 @@ class Store:
     Parameters
     ----------
     path: the file; made if it is not there.
+    durability: as Config.durability.
 
     Attributes
     ----------
@@ -61,8 +62,8 @@ class Store:
     ConfigError, StoreError: as database.Database.
     """
 
-    def __init__(self, path: str) -> None:
-        self._database = Database(path, eligibility.register)
+    def __init__(self, path: str, durability: str = "full") -> None:
+        self._database = Database(path, eligibility.register, durability)
         self._copies = Copies()
         self.was_mended = False
         self._warming: threading.Thread | None = None
