@@ -46,6 +46,7 @@ class SourceState:
     age: seconds since its newest message by its stamp; None before the first.
     stale: whether a memory that is learned now would go without it.
     problem: what is wrong with its publishers; empty if nothing is.
+    dropped: messages that did not fit into the history, since the start.
     """
 
     name: str
@@ -54,6 +55,7 @@ class SourceState:
     age: float | None
     stale: bool
     problem: str
+    dropped: int = 0
 
 
 class Capture:
@@ -202,6 +204,7 @@ class Capture:
                         age,
                         stale,
                         topic.problem,
+                        topic.samples.dropped,
                     )
                 )
         return states

@@ -25,14 +25,13 @@ from rclpy.clock import Clock, ClockType
 
 from robotmem_ros import qos
 from robotmem_ros.conversions import text
-from robotmem_ros.worker import Queue
 
 if TYPE_CHECKING:
     from rclpy.node import Node
 
     from robotmem_ros.boundary import Boundary
     from robotmem_ros.capture import SourceState
-    from robotmem_ros.core.model import Status
+    from robotmem_ros.core.model import Queue, Status
 
 PERIOD = 1.0
 """Seconds from message to message, of the steady clock."""
@@ -195,6 +194,8 @@ def _sources(vitals: Vitals) -> _Part:
     for source in vitals.sources:
         age = "no message yet" if source.age is None else f"{source.age:.2f} s old"
         note = source.problem or ("stale" if source.stale else "")
+        if source.dropped:
+            note += f"{'; ' if note else ''}{source.dropped} too many for the history"
         values[source.name] = f"{source.topic}: {age}" + (f"; {note}" if note else "")
     stale = [source.name for source in vitals.sources if source.stale]
     values["stale sources"] = ", ".join(stale)

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from robotmem_ros.boundary import Boundary
     from robotmem_ros.capture import SourceState
     from robotmem_ros.core.memory import RobotMemory
-    from robotmem_ros.core.model import Status
+    from robotmem_ros.core.model import Queue, Status
     from robotmem_ros.msg import Status as StatusMessage
     from robotmem_ros.serving import Server
-    from robotmem_ros.worker import Queue
 
 
 class Health:

@@ -5,16 +5,16 @@
 What is heard is never published again: robots that listen to each other would pass everything on
 for ever. A robot that wants to know what a third one knows listens to that one itself.
 
-What comes in faster than it can be stored waits, up to MAX_WAITING messages; more are dropped,
-counted on /diagnostics and logged. What DDS tells to be lost on the way is logged, too. Memories
-that were published before we were connected never come here. Whatever is missed can come again: in
-the Episode that holds it, or by `robotmem import` from a bag.
+What comes in faster than it can be stored waits, up to import_queue_size messages; more are
+dropped, counted on /diagnostics and logged. What DDS tells to be lost on the way is logged, too.
+Memories that were published before we were connected never come here. Whatever is missed can come
+again: in the Episode that holds it, or by `robotmem import` from a bag.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
@@ -30,7 +30,7 @@ from robotmem_ros.core.errors import ConfigError, InvalidRequestError
 from robotmem_ros.importing import Importer
 from robotmem_ros.msg import Episode as EpisodeMessage
 from robotmem_ros.msg import Memory as MemoryMessage
-from robotmem_ros.worker import Lane, NotServedError, Queue
+from robotmem_ros.worker import Lane, NotServedError
 
 if TYPE_CHECKING:
     from rclpy.node import Node
@@ -38,9 +38,8 @@ if TYPE_CHECKING:
 
     from robotmem_ros.boundary import Boundary
     from robotmem_ros.core.memory import RobotMemory
-
-MAX_WAITING = 5000
-"""Messages that may wait to be stored."""
+    from robotmem_ros.core.model import Queue
+    from robotmem_ros.node_config import NodeConfig
 
 PERIOD = 0.5
 """Seconds between two looks for publishers."""
@@ -56,12 +55,12 @@ class ImportTopics:
     ConfigError: one of them is not a name of a topic, or is named twice.
     """
 
-    def __init__(self, node: Node, boundary: Boundary, topics: Sequence[str]) -> None:
+    def __init__(self, node: Node, boundary: Boundary, settings: NodeConfig) -> None:
         self._node = node
         self._boundary = boundary
-        self._topics = [
-            _Topic(node, name, self._take, self._warn) for name in topics if name.strip()
-        ]
+        self._bound = settings.import_queue_size
+        topics = [name for name in settings.import_topics if name.strip()]
+        self._topics = [_Topic(node, name, self._take, self._warn) for name in topics]
         names = [topic.name for topic in self._topics]
         if len(set(names)) < len(names):
             raise ConfigError("parameter import_topics: it names a topic twice")
@@ -80,7 +79,7 @@ class ImportTopics:
         if not self._topics or self._lane is not None:
             return
         self._importer = Importer(memory)
-        self._lane = Lane("import", threads=1, bound=MAX_WAITING)
+        self._lane = Lane("import", threads=1, bound=self._bound)
         self._look()
         self._timer = self._node.create_timer(
             PERIOD,
@@ -125,7 +124,9 @@ class ImportTopics:
         try:
             lane.submit(lambda: store(message), done)
         except NotServedError:
-            self._warn(f"{topic}: more than {MAX_WAITING} messages wait; others are dropped")
+            self._warn(
+                f"{topic}: {self._bound} messages wait (import_queue_size); others are dropped"
+            )
 
     def _warn(self, sentence: str) -> None:
         if sentence and sentence not in self._warned and len(self._warned) < 100:

@@ -70,7 +70,7 @@ class RobotmemNode(LifecycleNode):
             settings = self.node_config
             self._capture = Capture(self, settings, self._boundary.explain)
             self._reminders = RemindersTopic(self, self._boundary, settings, self._capture.pose)
-            self._imports = ImportTopics(self, self._boundary, settings.import_topics)
+            self._imports = ImportTopics(self, self._boundary, settings)
         except ConfigError:
             self.destroy_node()
             raise
@@ -245,6 +245,8 @@ class RobotmemNode(LifecycleNode):
     def _vitals(self) -> Vitals:
         sources = self._capture.states() if self._capture is not None else []
         queues = {**self._server.queues, **self._imports.queues}
+        if self._memory is not None:
+            queues |= self._memory.queues
         return self._health.vitals(self._memory, self._active, self._failure, sources, queues)
 
     def _on_set_parameters(self, changed: list[Parameter]) -> SetParametersResult:

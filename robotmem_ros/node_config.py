@@ -31,6 +31,13 @@ class NodeConfig:
         low=1,
         high=10_000,
     )
+    import_queue_size: int = setting(
+        5000,
+        "How many messages heard on import_topics may wait to be stored; any more are dropped, "
+        "and counted on /diagnostics.",
+        low=1,
+        high=1_000_000,
+    )
     context_sources: tuple[str, ...] = setting(
         (),
         "Names of the topics whose fields are added to what is learned. Each has parameters of "

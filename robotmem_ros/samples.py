@@ -49,6 +49,7 @@ class Samples:
         # Each with the greatest stamp up to it.
         self._samples: deque[tuple[int, Sample]] = deque()
         self._bytes = 0
+        self.dropped = 0  # of the history, because there were too many or they were too large
 
     def __len__(self) -> int:
         return len(self._samples)
@@ -70,6 +71,7 @@ class Samples:
             or len(samples) > self._max_count
             or self._bytes > self._max_bytes
         ):
+            self.dropped += samples[1][1].received > start
             self._bytes -= samples.popleft()[1].size
 
     def latest(self, stamp: int) -> Sample | None:

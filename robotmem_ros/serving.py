@@ -20,13 +20,14 @@ from rclpy.clock import Clock, ClockType
 from rclpy.task import Future
 
 from robotmem_ros import qos
-from robotmem_ros.worker import Lane, NotServedError, Queue
+from robotmem_ros.worker import Lane, NotServedError
 
 if TYPE_CHECKING:
     from rclpy.node import Node
     from rclpy.service import Service
 
     from robotmem_ros.boundary import Boundary
+    from robotmem_ros.core.model import Queue
 
 RESEND_PERIOD = 0.2
 RESEND_TRIES = 5

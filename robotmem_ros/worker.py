@@ -9,10 +9,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from robotmem_ros.core.errors import RobotMemoryError
+from robotmem_ros.core.model import Queue
 
 Work = Callable[[], Any]
 """What is to be done; returns the result or raises."""
@@ -23,22 +23,6 @@ Done = Callable[[Any, "BaseException | None"], None]
 
 class NotServedError(RobotMemoryError):
     """The request cannot be taken now; the text says why and what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """How a queue does.
-
-    Attributes
-    ----------
-    length: how much waits or is under way.
-    refused: how much was refused since the start because it was full.
-    refused_at: when that happened last, in seconds of the steady clock.
-    """
-
-    length: int
-    refused: int = 0
-    refused_at: float = -math.inf
 
 
 class Lane:

@@ -171,7 +171,8 @@ def _of_episodes(connection: apsw.Connection) -> Iterator[str]:
     for name, ended, count in _all(
         connection,
         "SELECT s.session_id, s.ended, (SELECT count(*) FROM memories AS m "
-        "WHERE m.session_id = s.id AND m.type = 'episode') FROM sessions AS s WHERE s.opened",
+        "WHERE m.session_id = s.id AND m.type = 'episode') FROM sessions AS s "
+        "WHERE s.opened AND s.owner NOT NULL",
     ):
         if count != (ended > 0):
             yield f"episode {name}, which ended at {ended}, has {count} episode memories"

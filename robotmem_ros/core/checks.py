@@ -7,7 +7,8 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
-from typing import NoReturn
+from enum import Enum
+from typing import NoReturn, TypeVar
 
 from robotmem_ros.core.errors import InvalidRequestError
 
@@ -16,25 +17,78 @@ MAX_NAME = 256
 
 _MAX_TIME = 2**63 - 1
 
+_Choice = TypeVar("_Choice", bound=Enum)
+_Kind = TypeVar("_Kind")
 
-def clean(field: str, text: str, max_bytes: int = MAX_NAME) -> str:
+
+def text(field: str, value: str) -> str:
+    """Return a text as it is.
+
+    Raises
+    ------
+    InvalidRequestError: it is of another type.
+    """
+    if not isinstance(value, str):
+        _refuse_type(field, "text", value)
+    return value
+
+
+def clean(field: str, value: str, max_bytes: int = MAX_NAME) -> str:
     """Return text without white space around it.
 
     Raises
     ------
     InvalidRequestError: it is too long, or holds what cannot be stored.
     """
-    if not isinstance(text, str):
-        _refuse_type(field, "text", text)
     try:
-        size = len(text.encode())
+        size = len(text(field, value).encode())
     except UnicodeEncodeError:
         raise InvalidRequestError(field, "holds half of a surrogate pair; send UTF-8") from None
     if size > max_bytes:
         raise InvalidRequestError(field, f"has {size} bytes; at most {max_bytes} are allowed")
-    if "\x00" in text:
+    if "\x00" in value:
         raise InvalidRequestError(field, "holds a NUL character; remove it")
-    return text.strip()
+    return value.strip()
+
+
+def choice(field: str, kind: type[_Choice], value: object) -> _Choice:
+    """Return a member of an enumeration, which may be given by its value.
+
+    Raises
+    ------
+    InvalidRequestError: it is none.
+    """
+    try:
+        return kind(value)
+    except ValueError:
+        allowed = ", ".join(str(member.value) for member in kind)
+        raise InvalidRequestError(
+            field, f"{str(value)[:100]!r} is not allowed; it must be one of {allowed}"
+        ) from None
+
+
+def instance(field: str, kind: type[_Kind], value: object) -> _Kind:
+    """Return an object of a class.
+
+    Raises
+    ------
+    InvalidRequestError: it is of another.
+    """
+    if not isinstance(value, kind):
+        _refuse_type(field, f"a {kind.__name__}", value)
+    return value
+
+
+def several(field: str, values: Iterable[_Kind]) -> list[_Kind]:
+    """Return what an iterable yields.
+
+    Raises
+    ------
+    InvalidRequestError: it is none, or a text.
+    """
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        _refuse_type(field, "a list", values)
+    return list(values)
 
 
 def integer(field: str, value: int) -> int:
@@ -50,6 +104,16 @@ def integer(field: str, value: int) -> int:
     except TypeError:
         pass
     _refuse_type(field, "an integer", value)
+
+
+def limit(field: str, value: int) -> int:
+    """Return how many at most: 0 for a negative number, and no more than the store can count.
+
+    Raises
+    ------
+    InvalidRequestError: it is no integer.
+    """
+    return min(max(0, integer(field, value)), _MAX_TIME)
 
 
 def number(field: str, value: float) -> float:
@@ -90,7 +154,7 @@ def time(field: str, nanoseconds: int) -> int:
     """
     nanoseconds = integer(field, nanoseconds)
     if not 0 <= nanoseconds <= _MAX_TIME:
-        raise InvalidRequestError(field, f"{_shown(nanoseconds)} ns is no time")
+        raise InvalidRequestError(field, f"{shown(nanoseconds)} ns is no time")
     return nanoseconds
 
 
@@ -113,10 +177,7 @@ def coordinates(field: str, values: Iterable[float], count: int) -> tuple[float,
     ------
     InvalidRequestError: they are more or fewer, or one of them is no finite number.
     """
-    try:
-        given = tuple(values)
-    except TypeError:
-        _refuse_type(field, f"{count} coordinates", values)
+    given = several(field, values)
     if len(given) != count:
         raise InvalidRequestError(field, f"has {len(given)} coordinates, not {count}")
     found = tuple(number(field, value) for value in given)
@@ -125,10 +186,10 @@ def coordinates(field: str, values: Iterable[float], count: int) -> tuple[float,
     return found
 
 
-def _refuse_type(field: str, wanted: str, value: object) -> NoReturn:
-    raise InvalidRequestError(field, f"must be {wanted}, not {type(value).__name__}")
-
-
-def _shown(value: int) -> str:
+def shown(value: int) -> str:
     """Return an integer in digits, unless it has more than anybody reads."""
     return str(value) if abs(value) < 10**30 else f"a number of {value.bit_length()} bits"
+
+
+def _refuse_type(field: str, wanted: str, value: object) -> NoReturn:
+    raise InvalidRequestError(field, f"must be {wanted}, not {type(value).__name__}")

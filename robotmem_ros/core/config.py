@@ -281,6 +281,12 @@ class Config:
         low=100,
         high=100_000_000,
     )
+    max_results: int = setting(
+        100, "Most memories one recall returns; a greater n is held to it.", low=1, high=10_000
+    )
+    max_get: int = setting(
+        1000, "Most memories that can be asked for by number or uuid at once.", low=1, high=100_000
+    )
     max_context_depth: int = setting(
         32, "Deepest nesting of objects and arrays in a context or filter.", low=1, high=200
     )

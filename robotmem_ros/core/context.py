@@ -11,6 +11,7 @@ bracket, a quote or nothing at all as JSON strings in brackets:
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -95,19 +96,25 @@ def type_name(value: Json) -> str:
     return "an array" if isinstance(value, list) else "an object"
 
 
-def walk(value: Json, path: Path = ()) -> Iterator[tuple[Path, Json]]:
-    """Yield every value below value with its path: objects and arrays, then what is in them."""
+def walk(value: Json, path: Path = (), elements: int | None = None) -> Iterator[tuple[Path, Json]]:
+    """Yield every value below value with its path: objects and arrays, then what is in them.
+
+    Parameters
+    ----------
+    elements: so many of each array, the first ones; None means all.
+    """
     items: Iterator[tuple[str | int, Json]]
     if isinstance(value, dict):
         items = iter(value.items())
     elif isinstance(value, list):
-        items = iter(enumerate(value))
+        items = enumerate(itertools.islice(value, elements))
     else:
         return
     for key, item in items:
         inner = (*path, key)
         yield inner, item
-        yield from walk(item, inner)
+        if isinstance(item, (dict, list)):
+            yield from walk(item, inner, elements)
 
 
 def parse_path(field: str, text: str) -> Path:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-import jieba
-
+from robotmem_ros.core import chinese
 from robotmem_ros.core.model import Json
 from robotmem_ros.core.text import fold
 
@@ -86,7 +85,7 @@ def _text_names(text: str) -> Iterator[str]:
         yield f"{float(match.group(1)):g} {match.group(2)}"
     for match in _HAN_PLACE.finditer(text):
         # The shortest dictionary words that end the match: 充电站 of 回到充电站.
-        words = list(jieba.cut(match.group(), HMM=False))
+        words = list(chinese.words(match.group()))
         yield "".join(words[-2:]) if len(words[-1]) == 1 else words[-1]
 
 

@@ -24,6 +24,7 @@ from robotmem_ros.core.model import (
     Json,
     MemoryType,
     Pose,
+    Queue,
     StartedSession,
 )
 from robotmem_ros.core.store import Ending, NewMemory, Store
@@ -75,6 +76,12 @@ class Episodes:
         """Why poses could not be written; "" if they could."""
         trajectory = self._trajectory
         return trajectory.last_error if trajectory else ""
+
+    @property
+    def queue(self) -> Queue:
+        """How many poses of the open episode wait to be written, and how many were lost."""
+        trajectory = self._trajectory
+        return trajectory.queue if trajectory else Queue(0)
 
     @contextlib.contextmanager
     def current(self) -> Iterator[tuple[str, str] | None]:

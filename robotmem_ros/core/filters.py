@@ -185,6 +185,7 @@ def place_near(near: Near) -> Place:
     ------
     InvalidRequestError: no frame, a coordinate that is not finite, a negative radius.
     """
+    checks.instance("near", Near, near)
     point = checks.coordinates("near", near.point, 3)
     radius = checks.number("near_radius", near.radius)
     if not radius >= 0:

@@ -19,6 +19,7 @@ from robotmem_ros.core.model import (
     Experience,
     Memory,
     MemoryType,
+    PerceptionType,
     Pose,
 )
 from robotmem_ros.core.store import NewMemory
@@ -31,12 +32,12 @@ def experience(given: Experience, config: Config, ros_time: int) -> NewMemory:
     ------
     InvalidRequestError: a field has a value that cannot be used.
     """
-    field = "description" if given.type is MemoryType.PERCEPTION else "insight"
+    checks.instance("experience", Experience, given)
+    kind, sense = _kind(given.type, given.perception_type)
+    field = "description" if kind is MemoryType.PERCEPTION else "insight"
     content = checks.clean(field, given.content, config.max_content_bytes)
     if not content:
         raise InvalidRequestError(field, "is empty; write what was learned")
-    if given.type is MemoryType.PERCEPTION and given.perception_type is None:
-        raise InvalidRequestError("perception_type", "is missing")
     stamp = checks.time("stamp", given.stamp or ros_time)
     if not stamp:
         raise InvalidRequestError(
@@ -44,8 +45,8 @@ def experience(given: Experience, config: Config, ros_time: int) -> NewMemory:
         )
     return NewMemory(
         uuid=checks.clean("uuid", given.uuid),
-        type=given.type,
-        perception_type=given.perception_type,
+        type=kind,
+        perception_type=sense,
         content=content,
         context=context(given.context, config),
         collection=collection(given.collection, config),
@@ -66,16 +67,16 @@ def memory(given: Memory, config: Config) -> tuple[NewMemory, str]:
     InvalidRequestError: a field has a value that cannot be used.
     """
     wall_time = time.time_ns()
+    checks.instance("memory", Memory, given)
+    kind, sense = _kind(given.type, given.perception_type)
     content = checks.clean("content", given.content, config.max_content_bytes)
     if not content:
         raise InvalidRequestError("content", "is empty")
-    if given.type is MemoryType.PERCEPTION and given.perception_type is None:
-        raise InvalidRequestError("perception_type", "is missing")
     created_at = checks.time("created_at", given.created_at) or wall_time
     new = NewMemory(
         uuid=_uuid("uuid", given.uuid),
-        type=given.type,
-        perception_type=given.perception_type,
+        type=kind,
+        perception_type=sense,
         content=content,
         context=context(given.context_json or given.context, config),
         collection=_named_collection(given.collection, config),
@@ -88,8 +89,8 @@ def memory(given: Memory, config: Config) -> tuple[NewMemory, str]:
         now=checks.time("last_access", given.last_access) or wall_time,
         created_at=created_at,
         updated_at=checks.time("updated_at", given.updated_at) or created_at,
-        access_count=max(0, given.access_count),
-        return_count=max(0, given.return_count),
+        access_count=checks.limit("access_count", given.access_count),
+        return_count=checks.limit("return_count", given.return_count),
     )
     superseded_by = given.superseded_by and _uuid("superseded_by", given.superseded_by)
     return new, "" if superseded_by == new.uuid else superseded_by
@@ -102,6 +103,7 @@ def check_episode(given: Episode, config: Config) -> None:
     ------
     InvalidRequestError: a field has a value that cannot be used.
     """
+    checks.instance("episode", Episode, given)
     if not checks.clean("session_id", given.session_id):
         raise InvalidRequestError("session_id", "is empty")
     _named_collection(given.collection, config)
@@ -111,7 +113,7 @@ def check_episode(given: Episode, config: Config) -> None:
     _needed_time("end", given.end)
     if given.outcome is not None:
         checks.share("outcome_score", given.outcome)
-    for one in given.trajectory:
+    for one in checks.several("trajectory", given.trajectory):
         pose(one, "trajectory")
 
 
@@ -122,6 +124,7 @@ def pose(given: Pose, field: str = "pose") -> Pose:
     ------
     InvalidRequestError: it has no frame, no time, or a coordinate that is not finite.
     """
+    checks.instance(field, Pose, given)
     x, y, z = checks.coordinates(field, given.position, 3)
     qx, qy, qz, qw = checks.coordinates(field, given.orientation, 4)
     return Pose(
@@ -156,8 +159,20 @@ def collection(name: str, config: Config) -> str:
     return name
 
 
+def _kind(
+    kind: MemoryType, sense: PerceptionType | None
+) -> tuple[MemoryType, PerceptionType | None]:
+    """Return what a memory is about, and the sense of a perception."""
+    kind = checks.choice("type", MemoryType, kind)
+    if sense is not None:
+        sense = checks.choice("perception_type", PerceptionType, sense)
+    if kind is MemoryType.PERCEPTION and sense is None:
+        raise InvalidRequestError("perception_type", "is missing")
+    return kind, sense
+
+
 def _named_collection(name: str, config: Config) -> str:
-    if not name.strip():
+    if not checks.text("collection", name).strip():
         raise InvalidRequestError("collection", "is empty")
     return collection(name, config)
 
@@ -170,6 +185,6 @@ def _needed_time(field: str, nanoseconds: int) -> int:
 
 def _uuid(field: str, text: str) -> str:
     try:
-        return str(uuid.UUID(text))
+        return str(uuid.UUID(checks.text(field, text)))
     except ValueError:
         raise InvalidRequestError(field, f"{text[:100]!r} is no UUID (RFC 9562)") from None

@@ -39,6 +39,7 @@ from robotmem_ros.core.model import (
     MemoryType,
     Pose,
     Query,
+    Queue,
     Recalled,
     RecallResult,
     StartedSession,
@@ -48,8 +49,6 @@ from robotmem_ros.core.reminders import Reminders
 from robotmem_ros.core.store import Store
 from robotmem_ros.core.task import BackgroundTask, Progress
 from robotmem_ros.core.touches import Touches
-
-MAX_GET = 1000
 
 MAX_RELATED = 5
 """Memories of other episodes that the end of one brings back, at most."""
@@ -109,7 +108,8 @@ class RobotMemory:
         InvalidRequestError: a field has a value that cannot be used.
         StoreError: it could not be stored.
         """
-        if experience.session_id.strip():
+        checks.instance("experience", Experience, experience)
+        if checks.text("session_id", experience.session_id).strip():
             return self._learn(experience)
         with self._episodes.current() as opened:
             if opened is not None:
@@ -117,7 +117,8 @@ class RobotMemory:
                 experience = dataclasses.replace(
                     experience,
                     session_id=session_id,
-                    collection=experience.collection.strip() or collection,
+                    collection=checks.text("collection", experience.collection).strip()
+                    or collection,
                 )
             return self._learn(experience)
 
@@ -139,13 +140,17 @@ class RobotMemory:
 
         Raises
         ------
-        InvalidRequestError: both or neither were given, or more than MAX_GET.
+        InvalidRequestError: both or neither were given, more than max_get, or what is no number
+            and no text.
         """
+        ids, uuids = checks.several("memory_ids", ids), checks.several("uuids", uuids)
         if bool(ids) == bool(uuids):
             raise InvalidRequestError("memory_ids", "give either memory_ids or uuids")
-        if len(ids) + len(uuids) > MAX_GET:
+        if len(ids) + len(uuids) > self._config.max_get:
             name = "memory_ids" if ids else "uuids"
-            raise InvalidRequestError(name, f"has more than {MAX_GET} entries")
+            raise InvalidRequestError(name, f"has more than {self._config.max_get} entries")
+        ids = [checks.integer("memory_ids", number) for number in ids]
+        uuids = [checks.text("uuids", name) for name in uuids]
         with self._store.snapshot() as snapshot:
             numbers: dict[int | str, int] = {number: number for number in ids}
             numbers.update(snapshot.ids_of(uuids).items())
@@ -170,6 +175,7 @@ class RobotMemory:
         ------
         NotFoundError: there is no such memory.
         """
+        memory_id = checks.integer("memory_id", memory_id)
         self._store.forget(memory_id, checks.clean("reason", reason, 10_000), time.time_ns())
         self._mend()
 
@@ -187,6 +193,7 @@ class RobotMemory:
         InvalidRequestError: nothing to change, or a value that cannot be used.
         NotFoundError: there is no such memory.
         """
+        memory_id = checks.integer("memory_id", memory_id)
         text = (
             checks.clean("new_content", content, self._config.max_content_bytes) if content else ""
         )
@@ -236,7 +243,7 @@ class RobotMemory:
         ------
         InvalidRequestError: one of them has no frame or is not finite; none was added.
         """
-        self._episodes.add_poses([incoming.pose(pose) for pose in poses])
+        self._episodes.add_poses([incoming.pose(pose) for pose in checks.several("poses", poses)])
 
     def end_session(
         self, session_id: str = "", outcome: float | None = None, summary: str = ""
@@ -307,12 +314,17 @@ class RobotMemory:
         """
         name = checks.clean("collection", collection) or self._config.collection
         return self._store.sessions.ended(
-            max(0, limit),
+            checks.limit("limit", limit),
             None if name == EVERY_COLLECTION else name,
             self._config.decay_rate,
             time.time_ns(),
             own,
         )
+
+    @property
+    def queues(self) -> dict[str, Queue]:
+        """How what waits to be written does: reads to be recorded, poses of the open episode."""
+        return {"reads": self._touches.queue, "trajectory": self._episodes.queue}
 
     @property
     def change(self) -> int:
@@ -335,7 +347,7 @@ class RobotMemory:
         StoreError: the database cannot be read.
         """
         with self._store.snapshot() as snapshot:
-            ids = snapshot.placed(max(0, limit), self._now())
+            ids = snapshot.placed(checks.limit("limit", limit), self._now())
             memories = snapshot.memories(ids, self._config.decay_rate, time.time_ns())
         return [memories[number] for number in ids if number in memories]
 
@@ -376,7 +388,10 @@ class RobotMemory:
         StoreError: it could not be stored.
         """
         incoming.check_episode(episode, self._config)
-        memories = [incoming.memory(memory, self._config) for memory in episode.memories]
+        memories = [
+            incoming.memory(memory, self._config)
+            for memory in checks.several("memories", episode.memories)
+        ]
         changed = self._store.sessions.put(episode, memories, time.time_ns())
         if changed and self._worker is not None:
             self._worker.wake()
@@ -389,6 +404,7 @@ class RobotMemory:
         ------
         NotFoundError: there is no such memory.
         """
+        memory_id = checks.integer("memory_id", memory_id)
         self._store.restore(memory_id)
         return self._memory(memory_id)
 

@@ -329,6 +329,22 @@ class EndedSession:
 
 
 @dataclass(frozen=True, slots=True)
+class Queue:
+    """How a queue of bounded length does.
+
+    Attributes
+    ----------
+    length: how much waits or is under way.
+    refused: how much was refused since the start because it was full.
+    refused_at: when that happened last, in seconds of the steady clock.
+    """
+
+    length: int
+    refused: int = 0
+    refused_at: float = -math.inf
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """State of a store and of its engines, as msg/Status.msg explains field by field."""
 

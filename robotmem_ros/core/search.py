@@ -23,8 +23,6 @@ from robotmem_ros.core.store.eligibility import Eligibility
 from robotmem_ros.core.store.vectors import Vector
 from robotmem_ros.core.text import MAX_QUERY_TERMS, query_terms
 
-MAX_RESULTS = 100
-
 _LEAST_ADAPTIVE = 60  # candidates per engine
 
 
@@ -64,18 +62,18 @@ def check(query: Query, config: Config, ros_time: int, wall_time: int) -> Reques
     ------
     InvalidRequestError: a field has a value that cannot be used.
     """
-    text = query.text.strip()
+    checks.instance("query", Query, query)
+    text = checks.text("query", query.text).strip()
     if not text:
         raise InvalidRequestError("query", 'is empty; write what to look for, or "*" for a replay')
     if len(text.encode("utf-8", "replace")) > config.max_content_bytes:
         raise InvalidRequestError(
             "query", f"is longer than {config.max_content_bytes} bytes (max_content_bytes)"
         )
-    if not 0.0 <= query.min_confidence <= 1.0:
-        raise InvalidRequestError(
-            "min_confidence", f"{query.min_confidence} is not allowed; it must be from 0 to 1"
-        )
-    if query.since and query.until and query.until < query.since:
+    n = checks.integer("n", query.n)
+    min_confidence = checks.share("min_confidence", query.min_confidence)
+    since, until = checks.time("since", query.since), checks.time("until", query.until)
+    if since and until and until < since:
         raise InvalidRequestError("until", "is before since")
     limits = (config.max_context_bytes, config.max_context_depth)
     place = filters.parse_spatial_sort(query.spatial_sort, *limits)
@@ -87,9 +85,9 @@ def check(query: Query, config: Config, ros_time: int, wall_time: int) -> Reques
     conditions = Conditions(
         collection=None if collection == EVERY_COLLECTION else collection,
         session_id=checks.clean("session_id", query.session_id) or None,
-        since=checks.time("since", query.since),
-        until=checks.time("until", query.until),
-        min_confidence=query.min_confidence,
+        since=since,
+        until=until,
+        min_confidence=min_confidence,
         decay_rate=config.decay_rate,
         wall_time=wall_time,
         alive_at=None if query.show_expired else ros_time,
@@ -98,12 +96,14 @@ def check(query: Query, config: Config, ros_time: int, wall_time: int) -> Reques
     )
     return Request(
         text=text,
-        n=min(MAX_RESULTS, max(1, query.n)),
+        n=min(config.max_results, max(1, n)),
         conditions=conditions,
-        fusion=Fusion(query.fusion or config.fusion),
+        fusion=checks.choice("fusion", Fusion, query.fusion or config.fusion),
         explain=query.explain,
         exact=config.exact if query.exact is None else query.exact,
-        note="" if 1 <= query.n <= MAX_RESULTS else f"n: {query.n} was held to 1..{MAX_RESULTS}",
+        note=""
+        if 1 <= n <= config.max_results
+        else f"n: {checks.shown(n)} was held to 1..{config.max_results}",
     )
 
 

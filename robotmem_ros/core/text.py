@@ -17,14 +17,14 @@ it stands inside a longer one:
 from __future__ import annotations
 
 import functools
-import logging
 import re
 import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 
-import jieba
 import snowballstemmer
+
+from robotmem_ros.core import chinese
 
 MAX_QUERY_TERMS = 64
 """Distinct words of a query that are looked up; further ones are not."""
@@ -76,7 +76,6 @@ _STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
 
 _stemmer = snowballstemmer.stemmer("english")
 _stemmer_lock = threading.Lock()  # the stemmer keeps the word it works on in itself
-jieba.setLogLevel(logging.WARNING)  # it reports its start on stderr otherwise
 
 
 def fold(text: str) -> str:
@@ -169,15 +168,13 @@ def _stem(word: str) -> str:
 
 def _index_han(run: str) -> Iterator[str]:
     yield from run
-    for word in jieba.cut(run, cut_all=True):
+    for word in chinese.all_words(run):
         if len(word) > 1:
             yield word
 
 
 def _query_han(run: str) -> Iterator[str]:
-    # Without the hidden Markov model: it would join unknown characters by their surroundings,
-    # and the same word would be cut one way when stored and another way when asked for.
-    yield from jieba.cut_for_search(run, HMM=False)
+    yield from chinese.search_words(run)
 
 
 def _index_ngrams(run: str) -> Iterator[str]:

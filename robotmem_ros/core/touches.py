@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Sequence
 
 from robotmem_ros.core.errors import RobotMemoryError
+from robotmem_ros.core.model import Queue
 from robotmem_ros.core.store import Store
 
 _DELAY_SECONDS = 0.2  # reads that come in together are written together
@@ -27,6 +29,7 @@ class Touches:
         self._changed = threading.Condition()
         self._closing = False
         self._last_error = ""
+        self._refused, self._refused_at = 0, -math.inf
         self._thread = threading.Thread(target=self._run, name="robotmem-touches", daemon=True)
         self._thread.start()
 
@@ -34,6 +37,11 @@ class Touches:
     def last_error(self) -> str:
         """Why counts could not be written; "" if they could."""
         return self._last_error
+
+    @property
+    def queue(self) -> Queue:
+        """How many memories wait to have their reads recorded, and how many reads were not."""
+        return Queue(len(self._waiting), self._refused, self._refused_at)
 
     def add(self, ids: Sequence[int], returned: bool) -> None:
         """Count one read of some memories, as part of the answer to a recall or not."""
@@ -43,6 +51,8 @@ class Touches:
                 reads, returns, _ = self._waiting.get(number, (0, 0, 0))
                 if reads or len(self._waiting) < _MAX_WAITING:
                     self._waiting[number] = (reads + 1, returns + returned, now)
+                else:
+                    self._refused, self._refused_at = self._refused + 1, time.monotonic()
             self._changed.notify()
 
     def close(self) -> None:

@@ -7,10 +7,11 @@ from __future__ import annotations
 import itertools
 import math
 import threading
+import time
 from collections.abc import Sequence
 
 from robotmem_ros.core.errors import RobotMemoryError
-from robotmem_ros.core.model import Pose
+from robotmem_ros.core.model import Pose, Queue
 from robotmem_ros.core.store import Store
 
 MAX_POSES = 20_000
@@ -40,16 +41,25 @@ class Trajectory:
         self._stride = 1
         self._last: tuple[int, Pose] | None = None
         self.last_error = ""
+        self._refused, self._refused_at = 0, -math.inf
         self._thread = threading.Thread(target=self._run, name="robotmem-trajectory", daemon=True)
         self._thread.start()
+
+    @property
+    def queue(self) -> Queue:
+        """How many poses wait to be written, and how many were lost."""
+        return Queue(len(self._waiting), self._refused, self._refused_at)
 
     def add(self, poses: Sequence[Pose]) -> None:
         """Take poses, the oldest first."""
         with self._changed:
             for pose in poses:
                 self._last = (self._offered, pose)
-                if self._offered % self._stride == 0 and len(self._waiting) < _MAX_WAITING:
-                    self._waiting.append(self._last)
+                if self._offered % self._stride == 0:
+                    if len(self._waiting) < _MAX_WAITING:
+                        self._waiting.append(self._last)
+                    else:
+                        self._refused, self._refused_at = self._refused + 1, time.monotonic()
                 self._offered += 1
             self._changed.notify()
 

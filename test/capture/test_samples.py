@@ -112,3 +112,16 @@ def test_the_stamp_is_decoded_where_it_does_not_come_first() -> None:
     assert read(b"") == SECOND + 2
     assert stamp_reader(HEADED, lambda data: message)(b"\0\7\0\0" + bytes(20)) == SECOND + 2
     assert stamp_reader((("data", "uint8"),), lambda data: message)(b"") == 0
+
+
+def test_what_does_not_fit_into_the_history_is_counted() -> None:
+    samples = Samples(10 * SECOND, max_count=3, max_bytes=100)
+    for stamp in (1.0, 2.0, 3.0):
+        samples.add(sample(stamp))
+    assert samples.dropped == 0
+    samples.add(sample(4.0))
+    assert samples.dropped == 1
+    samples.add(sample(5.0, size=99))
+    assert (samples.dropped, len(samples)) == (3, 2)
+    samples.add(sample(30.0))  # the others are too old by then, which is no loss
+    assert samples.dropped == 3

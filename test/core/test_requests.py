@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from robotmem_ros.core.config import Config
 from robotmem_ros.core.errors import ConfigError, InvalidRequestError, RobotMemoryError
-from robotmem_ros.core.memory import MAX_GET, RobotMemory
+from robotmem_ros.core.memory import RobotMemory
 from robotmem_ros.core.model import (
     EVERY_COLLECTION,
     Experience,
@@ -237,7 +237,7 @@ def test_get_keeps_the_order_and_names_what_is_missing(memory: RobotMemory) -> N
     one, two = (memory.learn(Experience(text)).memory for text in ("one", "two"))
     assert memory.get(ids=[two.id, 99, one.id, two.id]) == ([two, one], [99])
     assert memory.get(uuids=[two.uuid, "nobody", one.uuid]) == ([two, one], ["nobody"])
-    for wrong in ({}, {"ids": [1], "uuids": ["x"]}, {"ids": [1] * (MAX_GET + 1)}):
+    for wrong in ({}, {"ids": [1], "uuids": ["x"]}, {"ids": [1] * (Config().max_get + 1)}):
         with pytest.raises(InvalidRequestError):
             memory.get(**wrong)  # type: ignore[arg-type]
     assert memory.get(uuids=[SURROGATE])[0] == []

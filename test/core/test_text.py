@@ -4,7 +4,12 @@
 
 from __future__ import annotations
 
+import marshal
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -162,3 +167,22 @@ def test_text_is_found_inside_longer_text(text: str, other: str) -> None:
 @given(any_text)
 def test_folding_twice_changes_nothing(text: str) -> None:
     assert fold(fold(text)) == fold(text)
+
+
+def test_the_dictionary_is_not_taken_from_where_anybody_may_write(tmp_path: Path) -> None:
+    """jieba itself loads what it finds as jieba.cache in the folder of temporary files."""
+    (tmp_path / "jieba.cache").write_bytes(marshal.dumps(({}, 1)))
+    code = "from robotmem_ros.core import text; print(*text.query_terms('抓取杯子'))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={
+            **os.environ,
+            "TMPDIR": str(tmp_path),
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            "PYTHONIOENCODING": "utf-8",
+        },
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout.decode().split() == ["抓取", "杯子"]
+    assert [item.name for item in tmp_path.iterdir()] == ["jieba.cache"]

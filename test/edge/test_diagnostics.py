@@ -16,9 +16,8 @@ from diagnostic_msgs.msg import DiagnosticStatus
 
 from robotmem_ros import diagnostics
 from robotmem_ros.capture import SourceState
-from robotmem_ros.core.model import Status
+from robotmem_ros.core.model import Queue, Status
 from robotmem_ros.diagnostics import RECENT, Vitals
-from robotmem_ros.worker import Queue
 
 OK, WARN = DiagnosticStatus.OK, DiagnosticStatus.WARN
 NOW = 1000.0

@@ -186,9 +186,8 @@ def _path_id(connection: apsw.Connection, path: str) -> int:
 
 
 def _indexed_values(context: Json) -> Iterator[tuple[str, bytes]]:
-    for path, value in ctx.walk(context):
-        if all(isinstance(key, str) or key < MAX_ELEMENTS for key in path):
-            yield ctx.write(list(path)), encode(value)
+    for path, value in ctx.walk(context, elements=MAX_ELEMENTS):
+        yield ctx.write(list(path)), encode(value)
 
 
 def _all_but(excluded: Sequence[bytes]) -> list[Range]:

@@ -69,6 +69,14 @@ def remove(connection: apsw.Connection, memory_id: int) -> None:
     schema.log_change(connection, "document_changes", memory_id)
 
 
+def has_words_between(connection: apsw.Connection, first: str, last: str) -> bool:
+    """Return whether any memory holds a word in a range of the alphabet."""
+    found = connection.execute(
+        "SELECT 1 FROM words WHERE term >= ? AND term <= ? LIMIT 1", (first, last)
+    ).get
+    return found is not None
+
+
 def problem(connection: apsw.Connection) -> str:
     """Return why keyword search cannot work, or "" if it can."""
     try:

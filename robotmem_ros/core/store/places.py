@@ -75,7 +75,8 @@ def source(connection: apsw.Connection, place: Place) -> Source | None:
 def _positions(pose: Pose | None, context: Context) -> Iterator[tuple[str, tuple[float, ...]]]:
     if pose is not None:
         yield _frame_name(pose.frame_id), pose.position
-    for path, value in ctx.walk(context.get("spatial"), ("spatial",)):
+    # What is in an array is no field.
+    for path, value in ctx.walk(context.get("spatial"), ("spatial",), elements=0):
         point = ctx.coordinates(value)
         if point is not None and len(point) in (2, 3) and _is_field(path):
             yield _field_name(path, len(point)), point

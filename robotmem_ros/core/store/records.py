@@ -234,4 +234,5 @@ def _unindex(connection: Connection, memory: Memory) -> None:
         names,
     )
     attributes.remove(connection, memory.id)
-    places.remove(connection, memory.id, memory.pose, memory.context)
+    in_index = memory.context if attributes.entries(memory.context) is not None else {}
+    places.remove(connection, memory.id, memory.pose, in_index)

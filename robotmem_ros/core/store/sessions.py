@@ -135,6 +135,9 @@ class Sessions:
     ) -> Episode:
         """End an open episode as `decide` says when it sees it: all of it, or nothing.
 
+        A long episode takes seconds to decide about. Others may write meanwhile; if they change
+        the episode it is decided again.
+
         Returns
         -------
         The episode as it is now, with effective confidences.
@@ -145,7 +148,7 @@ class Sessions:
         InvalidRequestError: it has ended already.
         """
 
-        def action(connection: Connection) -> Episode:
+        def decided(connection: Connection) -> Ending:
             episode = read(connection, session_id, decay_rate, now)
             if episode.end:
                 how = "was interrupted" if episode.interrupted else "has ended already"
@@ -154,7 +157,16 @@ class Sessions:
                     f"the episode {session_id} {how}, and stays as it is; "
                     "call ~/start_session for a new one",
                 )
-            ending = decide(episode)
+            return decide(episode)
+
+        with self._database.read() as connection:
+            seen, ending = _state(connection, session_id), decided(connection)
+
+        def action(connection: Connection) -> None:
+            nonlocal seen, ending
+            state = _state(connection, session_id)
+            if state != seen:
+                seen, ending = state, decided(connection)
             connection.execute(
                 "UPDATE sessions SET ended = ?, outcome = ?, summary = ?, interrupted = ?, "
                 "closed_at = ? WHERE session_id = ?",
@@ -172,9 +184,9 @@ class Sessions:
                 "UPDATE memories SET superseded_by = ? WHERE id = ?",
                 [(survivor, merged) for merged, survivor in ending.merged.items()],
             )
-            return read(connection, session_id, decay_rate, now)
 
-        return self._write(action)
+        self._write(action)
+        return self.episode(session_id, decay_rate, now)
 
     def episode(self, session_id: str, decay_rate: float = 0.0, now: int = 0) -> Episode:
         """Return an episode, open or ended, with effective confidences.
@@ -236,6 +248,24 @@ def _is_open(connection: Connection, session_id: str) -> bool:
         ).get
         is not None
     )
+
+
+def _state(connection: Connection, session_id: str) -> tuple[Any, ...]:
+    """Return what changes whenever an episode, one of its memories or its trajectory does."""
+    session: Any = connection.execute(
+        "SELECT id, ended FROM sessions WHERE session_id = ?", (session_id,)
+    ).get
+    number = session[0] if session else None
+    memories = connection.execute(
+        "SELECT group_concat(concat_ws(' ', id, updated_at, superseded_by)) FROM "
+        "(SELECT id, updated_at, superseded_by FROM memories WHERE session_id = ? "
+        "ORDER BY stamp, id)",
+        (number,),
+    ).get
+    poses: Any = connection.execute(
+        "SELECT count(*), max(seq) FROM trajectory WHERE session_id = ?", (number,)
+    ).get
+    return session, memories, poses
 
 
 def read(

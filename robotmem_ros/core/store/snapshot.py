@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any
 import apsw
 import numpy as np
 
-from robotmem_ros.core import filters
+from robotmem_ros.core import chinese, filters
 from robotmem_ros.core.filters import Conditions, Place
 from robotmem_ros.core.model import Memory
 from robotmem_ros.core.store import eligibility, keywords, places, rows, schema, vectors
@@ -51,7 +52,10 @@ class Snapshot:
         self._copies.release(self)
 
     def warm(self) -> None:
-        """Read into memory what any recall needs."""
+        """Read into memory what any recall needs, and the Chinese dictionary if the store does."""
+        with contextlib.suppress(apsw.SQLError, apsw.CorruptError):  # a recall will tell
+            if keywords.has_words_between(self._connection, chinese.FIRST, chinese.LAST):
+                chinese.load()
         self._copies.warm(self._connection)
 
     def eligible(self, conditions: Conditions, wanted: Wanted = NOTHING) -> Eligibility:
