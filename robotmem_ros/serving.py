@@ -120,9 +120,14 @@ class Server:
 
         self._lanes[lane].submit(work, done)
         result, error = await outcome
-        if error is not None:
-            raise error if isinstance(error, Exception) else RuntimeError(repr(error))
-        return result
+        try:
+            if error is not None:
+                raise error if isinstance(error, Exception) else RuntimeError(repr(error))
+            return result
+        finally:
+            # An error knows this frame, and so would be in a circle with it: the request, however
+            # large, would stay until Python looks for circles.
+            outcome = result = error = None
 
     def begin(self, lane: str, work: Callable[[], Any], where: str) -> bool:
         """Have work done in a thread of a lane; nobody waits, so what goes wrong is logged.

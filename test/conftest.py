@@ -25,8 +25,9 @@ HERE = Path(__file__).parent
 
 PROCESSES = ("capture", "embedding", "node")
 
-# What one folder has for the tests of another: the harness of the node, the writer of bags.
-sys.path += [str(HERE / "node"), str(HERE / "bags")]
+# What one folder has for the tests of another: the harness of the node, the writer of bags, what
+# learners do.
+sys.path += [str(HERE / folder) for folder in ("node", "bags", "trouble")]
 
 # A domain of our own, and no further than this computer: before rclpy is loaded.
 os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))

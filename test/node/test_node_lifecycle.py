@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -109,3 +111,47 @@ def test_a_store_that_cannot_be_opened_can_be_cured(
     assert managed.change(Transition.TRANSITION_CONFIGURE)
     assert managed.change(Transition.TRANSITION_ACTIVATE)
     assert managed.robot.learn(insight="as new").success
+
+
+def test_fifty_configurations_leave_nothing_behind(
+    start_node: Callable[..., Any], caller: Any
+) -> None:
+    process = start_node(
+        autostart=False,
+        context_sources="[pose]",
+        pose_source="pose",
+        remind_radius=1.0,
+        import_topics="[/other/memories, /other/episodes]",
+        **{"pose.topic": "pose", "pose.type": "geometry_msgs/msg/PoseStamped"},
+    )
+    managed = Lifecycle(harness.Robot(caller, process.name))
+    folder = Path(f"/proc/{process.pid}")
+    if not folder.exists():
+        pytest.skip("needs /proc")
+    seen = []
+    for i in range(50):
+        assert managed.change(Transition.TRANSITION_CONFIGURE)
+        assert managed.change(Transition.TRANSITION_ACTIVATE)
+        assert managed.robot.start_session().success
+        assert managed.robot.learn(insight=f"life {i}").success
+        assert managed.robot.recall(query="life").success
+        assert managed.change(Transition.TRANSITION_DEACTIVATE)
+        assert managed.change(Transition.TRANSITION_CLEANUP)
+        harness.wait_for(lambda: not _open_files(folder))
+        threads = len(list((folder / "task").iterdir()))
+        handles = len(list((folder / "fd").iterdir()))
+        pages = int((folder / "statm").read_text().split()[1])
+        seen.append((threads, handles, pages * 4096))
+    early, late = seen[10:20], seen[40:]
+    for what, allowed in enumerate((0, 0, 5_000_000)):
+        most = max(counts[what] for counts in early)
+        assert max(counts[what] for counts in late) <= most + allowed, (what, seen)
+
+
+def _open_files(folder: Path) -> list[str]:
+    """Return which files of the database a process holds open."""
+    found = []
+    for handle in (folder / "fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found.append(str(handle.readlink()))
+    return [name for name in found if "robotmem.db" in name]

@@ -12,13 +12,17 @@ import sqlite3
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import soundness
 
 harness = pytest.importorskip("harness", reason="needs ROS 2 and the built package")
+
+from robotmem_ros import msg, qos  # noqa: E402
 
 PROMPT = 3.0
 """Seconds in which a node must end: one on a computer that does nothing else."""
@@ -108,6 +112,83 @@ def test_while_a_query_waits_for_its_vector(
     robot.start("recall", query="long text")
     _end(process)
     _check_database(tmp_path / "robotmem.db")
+
+
+@pytest.mark.parametrize("signals", ONCE_AND_TWICE)
+@pytest.mark.parametrize("cores", ["all cores", "one core"])
+def test_in_the_middle_of_everything(
+    start_node: Callable[..., Any],
+    caller: Any,
+    tmp_path: Path,
+    signals: tuple[int, ...],
+    cores: str,
+) -> None:
+    """Learns, recalls, updates, an episode that ends, an index made anew, a flood of imports."""
+    prefix = ("taskset", "-c", "0") if cores == "one core" else ()
+    if prefix and subprocess.run([*prefix, "true"], check=False).returncode != 0:
+        pytest.skip("needs taskset")
+    topic = f"/flood{len(signals)}{signals[0]}{signals[-1]}{len(prefix)}/memories"
+    process = start_node(prefix=prefix, import_topics=f"[{topic}]")
+    robot = harness.Robot(caller, process.name).wait_ready()
+    flood = caller.node.create_publisher(msg.Memory, topic, qos.MEMORIES)
+    harness.wait_for(flood.get_subscription_count)
+    assert robot.start_session().success
+    learned = [robot.learn(insight=f"before {i}") for i in range(20)]
+    answers = [robot.start("learn", insight=f"burst {i}") for i in range(60)]
+    for i in range(300):
+        one = msg.Memory(content=f"flood {i}", uuid=str(uuid.uuid4()), type="fact", context="{}")
+        one.collection = "flood"
+        one.header.stamp.sec = one.created_at.sec = 1
+        flood.publish(one)
+    for i in range(20):
+        robot.start("recall", query=f"burst {i}", n=50)
+        robot.start("update", memory_id=learned[i].memory_id, new_content=f"changed {i}")
+    for service in ("end_session", "reindex", "backup"):
+        robot.start(service)
+    answers[0]()
+    time.sleep(random.uniform(0.0, 0.2))
+    _end(process, signals)
+    _check_database(tmp_path / "robotmem.db")
+    caller.node.destroy_publisher(flood)
+    answered = [answer(timeout=0.0) for answer in answers if _is_there(answer)]
+    with soundness.opened(str(tmp_path / "robotmem.db")) as connection:
+        assert soundness.problems(connection) == []
+        stored = {memory.uuid for memory in soundness.stored(connection).values()}
+    assert {a.uuid for a in (*learned, *answered) if a.success} <= stored
+
+
+def _is_there(answer: Callable[..., Any]) -> bool:
+    try:
+        answer(timeout=0.0)
+    except AssertionError:
+        return False
+    return True
+
+
+def test_in_the_middle_of_a_backfill(
+    start_node: Callable[..., Any], caller: Any, tmp_path: Path
+) -> None:
+    model = os.environ.get("ROBOTMEM_MODEL_PATH", "")
+    if not model:
+        pytest.skip("ROBOTMEM_MODEL_PATH names no model directory")
+    first = start_node()
+    robot = harness.Robot(caller, first.name).wait_ready()
+    answers = [robot.start("learn", insight=f"{'long text ' * 50}{i}") for i in range(200)]
+    assert all(answer().success for answer in answers)
+    _end(first)
+    for signals in ONCE_AND_TWICE:
+        process = start_node(
+            embed_backend="onnx",
+            model_path=model,
+            onnx_model="sentence-transformers/all-MiniLM-L6-v2",
+        )
+        robot = harness.Robot(caller, process.name).wait_ready()
+        assert robot.backfill().success
+        time.sleep(random.uniform(0.0, 1.5))
+        _end(process, signals)
+        _check_database(tmp_path / "robotmem.db")
+        with soundness.opened(str(tmp_path / "robotmem.db")) as connection:
+            assert soundness.problems(connection) == []
 
 
 def test_at_any_moment_of_the_start(start_node: Callable[..., Any]) -> None:
