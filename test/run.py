@@ -18,7 +18,9 @@ sys.path.insert(0, str(ROOT / ".ci"))
 
 import environment  # noqa: E402
 
-CORE_TESTS = [f"test/{name}" for name in ("core", "core_episodes", "embedding", "bags", "cli")]
+CORE_TESTS = [
+    f"test/{name}" for name in ("core", "core_episodes", "trouble", "embedding", "bags", "cli")
+]
 CHECKS = (
     ("format", ["ruff", "format", "--check", "--quiet", "."]),
     ("style", ["ruff", "check", "--quiet", "."]),
