@@ -5,7 +5,8 @@
 The scores are those of FTS5's own bm25() with the sign turned, computed from the same postings: a
 word that most memories hold would cost FTS5 a look at each of them. Where there are more than
 MANY documents, words that stand in half of them or more are not looked up as long as rarer ones
-find enough; BM25 gives them a weight of 0.000001. An exact search looks up all words.
+find enough, unless few memories are eligible; BM25 gives them a weight of 0.000001. An exact
+search looks up all words.
 """
 
 from __future__ import annotations
@@ -111,13 +112,16 @@ class Ranker:
 
     def top(self, k: int, eligible: Eligibility) -> list[tuple[int, float]]:
         """Return the k best eligible memories that hold a word, with their BM25, best first."""
-        found = self._top(k, eligible)
-        if len(found) < k and self._skips_common:
-            # Too few hold a rare word: those that hold a common one are needed too.
+        if eligible.ids is None:
+            found = self._top(k, eligible)
+            if len(found) == k or not self._skips_common:
+                return found
+        # Too few hold a rare word: those that hold a common one are needed too. Among few
+        # memories that takes no time.
+        if self._skips_common:
             self._skips_common = False
             self._hits, _ = self._look_up()  # the lengths may be of a later moment by now
-            found = self._top(k, eligible)
-        return found
+        return self._top(k, eligible)
 
     def scores(self, ids: Sequence[int]) -> dict[int, float]:
         """Return BM25 of those memories that hold a word."""

@@ -72,15 +72,22 @@ class Poses:
         """Return which memories were made in the frame of a place, and near enough to it."""
         if math.isinf(place.max_distance):
             return self._in_frame(place, ids)
-        distances = self.distances(place, ids)
-        passed: Flags = distances <= place.max_distance
-        unsure = np.flatnonzero(
-            np.abs(distances - place.max_distance) <= _ROUNDING * place.max_distance
-        )
-        for i in unsure:
-            number = i if ids is None else ids[i]
-            here = [float(axis[number]) for axis in self.axes]
-            passed[i] = math.dist(here, place.target) <= place.max_distance
+        # First those in a box, and of these the distances; on the edge, exactly.
+        reach = place.max_distance * (1.0 + _ROUNDING)
+        near = np.flatnonzero(self._in_frame(place, ids))
+        for axis, centre in zip(self.axes, place.target, strict=True):
+            there = axis[near if ids is None else ids[near]]
+            with np.errstate(over="ignore"):
+                near = near[np.abs(there - centre) <= reach]
+        numbers = near if ids is None else ids[near]
+        distances = self.distances(place, numbers)
+        inside = distances <= place.max_distance
+        edge = np.abs(distances - place.max_distance) <= _ROUNDING * place.max_distance
+        for i in np.flatnonzero(edge):
+            here = [float(axis[numbers[i]]) for axis in self.axes]
+            inside[i] = math.dist(here, place.target) <= place.max_distance
+        passed: Flags = np.zeros(len(self.frames) if ids is None else len(ids), np.bool_)
+        passed[near[inside]] = True
         return passed
 
     def _in_frame(self, place: Place, ids: Ids | None) -> Flags:
