@@ -142,3 +142,14 @@ def test_too_many_values_are_left_out_altogether() -> None:
 def test_a_plain_number_may_be_a_key_or_an_index() -> None:
     assert sorted(attributes.path_texts(("a", "0"))) == ['["a","0"]', '["a",0]']
     assert attributes.path_texts(("a", 0)) == ['["a",0]']
+
+
+@pytest.mark.parametrize("depth", [1, 7, 8, 9, 12])
+def test_a_number_in_a_deep_path_is_a_key_or_an_index(depth: int) -> None:
+    keys = tuple(f"k{i}" for i in range(depth))
+    assert len(attributes.path_texts((*keys, "3"))) == 2
+    assert attributes.ranges(Condition_((*keys, "3"), "$eq", 1)) is not None
+
+
+def test_a_path_of_many_numbers_is_not_told_by_the_index() -> None:
+    assert attributes.ranges(Condition_(("0",) * 9, "$eq", 1)) is None

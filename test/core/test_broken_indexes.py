@@ -294,3 +294,41 @@ def test_whatever_finds_a_broken_index_has_it_made_anew(
         assert time.monotonic() < deadline
         time.sleep(0.01)
     assert first in {item.memory.id for item in memory.recall(Query("cup")).memories}
+
+
+@pytest.mark.parametrize("version", range(1, schema.VERSION))
+@pytest.mark.parametrize("table", ["vectors", "codes", *LOGS, *KEYWORD_TABLES[:3], *OTHER_TABLES])
+def test_an_older_file_with_a_broken_index_is_opened(
+    store: Store, version: int, table: str
+) -> None:
+    """Reindex can mend it only if it can be opened."""
+    store.close()
+    with sql(store.path) as connection:
+        if version == 1:
+            for event in ("insert", "delete", "update"):
+                connection.execute(f"DROP TRIGGER memories_logged_{event}")
+            for late in ("memory_changes", "codes", "code_centre"):
+                connection.execute(f"DROP TABLE {late}")
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
+        connection.pragma("user_version", version)
+    opened = Store(store.path)
+    number, _ = opened.add(new("grasp cup late", context=CONTEXT, pose=Pose("map", (0, 0, 0))))
+    opened.reindex(lambda done, total: None)
+    assert_whole(opened, number)
+    opened.close()
+
+
+def test_touches_mend_a_lost_log(store: Store) -> None:
+    drop(store.path, "memory_changes")
+    store.touch({1: (1, 1, 5)})
+    assert store.was_mended
+    with store.snapshot() as snapshot:
+        assert snapshot.memories([1])[1].return_count == 1
+
+
+def test_an_answer_says_that_words_do_not_find_everything_yet(store: Store) -> None:
+    with sql(store.path) as connection:
+        connection.execute("INSERT INTO unindexed VALUES (1), (2)")
+    request = search.check(Query("grasp cup"), Config(embed_backend="none"), 1, 1)
+    with store.snapshot() as snapshot:
+        assert "words do not find 2 memories yet" in search.note(snapshot, request, 3)

@@ -284,3 +284,17 @@ def test_a_file_whose_arrays_were_not_told_apart_learns_to(db_path: str) -> None
         tests = filters.parse_context_filter({"task.v": {"$eq": value}}, 1000, 10)
         assert eligible(store, dataclasses.replace(EVERYTHING, tests=tests)) == expected
     store.close()
+
+
+def test_a_memory_that_comes_back_is_told_to_those_who_follow(db_path: str) -> None:
+    """One that another had replaced, when that one is forgotten: reminders and markers follow."""
+    store = Store(db_path)
+    store.add_many([new("old"), new("new")])
+    with sql(db_path) as connection:
+        connection.execute("UPDATE memories SET superseded_by = 2 WHERE id = 1")
+    with store.snapshot() as snapshot:
+        change, _ = snapshot.changed_since(-1)
+    store.forget(2, "", 1)
+    with store.snapshot() as snapshot:
+        assert snapshot.changed_since(change)[1] == {1, 2}
+    store.close()

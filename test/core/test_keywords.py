@@ -100,3 +100,19 @@ def test_scores_of_all_terms(db_path: str) -> None:
         found = dict(snapshot.by_keywords(1, everybody))
     assert found[1] == pytest.approx(of_all)
     store.close()
+
+
+def test_a_common_word_that_became_rare_is_looked_up_again(
+    db_path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keywords, "MANY", 0)
+    store = Store(db_path)
+    numbers = store.add_many(
+        [new(f"robot at dock {i}" if i % 3 else f"robot {i}") for i in range(60)]
+    )
+    assert by_keywords(store, ["robot", "dock"], 5)
+    for i, number in enumerate(numbers):
+        if i != 7:
+            store.update(number, f"rover at dock {i}" if i % 3 else f"rover {i}", None, 1)
+    assert by_keywords(store, ["robot", "dock"], 5)[0][0] == numbers[7]
+    store.close()

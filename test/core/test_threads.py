@@ -7,11 +7,13 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from test_no_trace_left import assert_indexes_are_sound
 
 from robotmem_ros.core.config import Config
+from robotmem_ros.core.errors import RobotMemoryError
 from robotmem_ros.core.memory import RobotMemory
 from robotmem_ros.core.model import Experience, Near, Pose, Query
 
@@ -104,3 +106,33 @@ def test_fifty_starts_and_stops_leave_no_thread(db_path: str) -> None:
     with RobotMemory(Config(db_path=db_path, embed_backend="none")) as memory:
         (first,), _ = memory.get(ids=[1])
         assert (memory.status().memories, first.return_count) == (50, 50)
+
+
+def test_recalls_answered_while_it_is_closed_are_counted(
+    open_memory: Callable[..., RobotMemory],
+) -> None:
+    memory = open_memory()
+    for i in range(40):
+        memory.learn(Experience(f"cup {i}", context={"task": {"i": i}}))
+    answered, stopped = [], []
+
+    def ask() -> None:
+        while True:
+            try:
+                found = memory.recall(Query("cup", n=1, context_filter={"task.i": 3}))
+            except RobotMemoryError as error:
+                stopped.append(error)
+                return
+            answered.extend(found.memories)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    while len(answered) < 20:
+        time.sleep(0.001)
+    memory.close()
+    for thread in threads:
+        thread.join()
+    assert len(stopped) == len(threads)
+    again = open_memory()
+    assert again.get(ids=[4])[0][0].return_count == len(answered)

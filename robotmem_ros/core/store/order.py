@@ -114,9 +114,9 @@ def _first_places(keys: Keys, n: int) -> Ids:
     if len(keys) <= n:
         return np.arange(len(keys))
     last = _nth(keys, n)
-    places = np.flatnonzero(keys <= last)
-    tied = np.flatnonzero(keys[places] == last)
-    return np.delete(places, tied[len(tied) - (len(places) - n) :])
+    before = np.flatnonzero(keys < last)
+    tied = np.flatnonzero(keys == last)[: n - len(before)]
+    return np.sort(np.concatenate((before, tied)))
 
 
 def _nth(keys: Keys, n: int) -> Any:
@@ -127,6 +127,8 @@ def _nth(keys: Keys, n: int) -> Any:
         guess = sample[min(len(sample) - 1, 2 * n // step + 16)]
         below = keys[keys <= guess]
         if len(below) >= n:
+            if np.count_nonzero(keys < guess) < n:
+                return guess  # many are tied
             keys = below
     return np.partition(keys, n - 1)[n - 1]
 
