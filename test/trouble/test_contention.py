@@ -37,7 +37,7 @@ def test_processes_lose_nothing_and_wait_for_nobody(
     over = threading.Event()
     answered = 0
     with ThreadPoolExecutor(1) as pool:
-        for round_ in tally.rounds(1, share=0.05):
+        for round_ in tally.rounds(1, share=0.08):
             ledger, names = Ledger(), [f"{name}{round_}" for name in "abcd"]
             reading = pool.submit(read, reader, over)
             said = learners.live(tmp_path / "robot.db", names, seed=1, life=SECONDS)

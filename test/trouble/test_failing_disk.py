@@ -84,7 +84,7 @@ def test_nothing_is_lost_and_it_goes_on_once_cured(
     answered = refused = checked = 0
     with FaultyDisk() as disk:
         disk.fault = faults
-        for round_ in tally.rounds(ROUNDS, share=0.03):
+        for round_ in tally.rounds(ROUNDS, share=0.04):
             if round_ % FILE_ROUNDS == 0:
                 answered += ledger.answered
                 path = str(fast_folder / f"{round_}.db")

@@ -27,7 +27,7 @@ def test_every_answer_survives_kill_9(learners: Learners, tmp_path: Path) -> Non
     source = random.Random(tally.seed())
     path, ledger = tmp_path / "0.db", Ledger()
     answered = checked = kills = 0
-    for round_ in tally.rounds(KILLS, share=0.3):
+    for round_ in tally.rounds(KILLS, share=0.4):
         if round_ % FILE_KILLS == 0:
             assert_answers(path)
             answered += ledger.answered

@@ -89,7 +89,7 @@ def test_every_answer_survives_a_loss_of_power(
     fast_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     count = checked = 0
-    for number in tally.rounds(RUNS, share=0.15):
+    for number in tally.rounds(RUNS, share=0.2):
         cuts = run(fast_folder / f"full{number}", tally.seed() + number, "full", monkeypatch)
         for path, answered in cuts.made:
             if path.exists():
