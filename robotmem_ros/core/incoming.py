@@ -53,7 +53,7 @@ def experience(given: Experience, config: Config, ros_time: int) -> NewMemory:
         session_id=checks.clean("session_id", given.session_id),
         confidence=checks.share("confidence", given.confidence),
         stamp=stamp,
-        pose=given.pose and pose(given.pose),
+        pose=None if given.pose is None else pose(given.pose),
         expires=checks.time("expires", given.expires),
         now=time.time_ns(),
     )
@@ -83,7 +83,7 @@ def memory(given: Memory, config: Config) -> tuple[NewMemory, str]:
         session_id=checks.clean("session_id", given.session_id),
         confidence=checks.share("confidence", given.stored_confidence),
         stamp=_needed_time("stamp", given.stamp),
-        pose=given.pose and pose(given.pose),
+        pose=None if given.pose is None else pose(given.pose),
         expires=checks.time("expires", given.expires),
         # What nobody knows to have been recalled counts as learned when it is stored here.
         now=checks.time("last_access", given.last_access) or wall_time,
@@ -92,7 +92,8 @@ def memory(given: Memory, config: Config) -> tuple[NewMemory, str]:
         access_count=checks.limit("access_count", given.access_count),
         return_count=checks.limit("return_count", given.return_count),
     )
-    superseded_by = given.superseded_by and _uuid("superseded_by", given.superseded_by)
+    superseded_by = checks.text("superseded_by", given.superseded_by)
+    superseded_by = superseded_by and _uuid("superseded_by", superseded_by)
     return new, "" if superseded_by == new.uuid else superseded_by
 
 

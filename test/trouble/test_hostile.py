@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
+import math
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -42,6 +44,18 @@ def memory(path: str) -> Iterator[RobotMemory]:
     with RobotMemory(Config(db_path=path, embed_backend="none"), owner="/a") as memory:
         memory.start_session()
         yield memory
+
+
+def wild_memory() -> Memory:
+    """Return a memory of another robot."""
+    return Memory(
+        **{"id": 1, "uuid": "5d2b1c9e-0000-4000-8000-000000000002", "type": "fact"},
+        **{"perception_type": None, "content": "a wild cup", "context": {}, "context_json": "{}"},
+        **{"collection": "c", "session_id": "s", "confidence": 0.5, "stored_confidence": 0.5},
+        **{"stamp": 5, "created_at": 5, "updated_at": 5, "expires": 0, "last_access": 5},
+        **{"pose": Pose("map", (1.0, 2.0, 3.0)), "access_count": 0, "return_count": 0},
+        superseded_by="",
+    )
 
 
 def some(usual: Any) -> st.SearchStrategy[Any]:
@@ -128,6 +142,46 @@ CALLS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "import_episode": st.fixed_dictionaries({"episode": episodes | wild.anything}),
     "restore": st.fixed_dictionaries({"memory_id": numbers_of_memories}),
 }
+
+
+ODD = [*("", "a", "\x00", b"", b"a", [], {}, (), [1], {"a": 1}, None, False, True, object())]
+ODD += [0, 0.0, -1, 1.5, math.nan, math.inf, 2**63, 10**400, wild.SURROGATE]
+PLAIN_POSE = Pose("map", (1.0, 2.0, 3.0), stamp=1)
+PLAIN: dict[str, Any] = {
+    "learn": Experience("a plain cup", pose=PLAIN_POSE),
+    "recall": Query("cup", near=Near("map", (1.0, 2.0, 3.0))),
+    "import_memory": wild_memory(),
+    "import_episode": Episode(
+        **{"session_id": "e", "collection": "c", "context": {}, "context_json": "{}"},
+        **{"start": 1, "end": 2, "outcome": 0.5, "summary": "done", "interrupted": False},
+        **{"memories": (wild_memory(),), "trajectory": (PLAIN_POSE,)},
+    ),
+}
+
+
+def each_with_one_odd_field(plain: Any) -> Iterator[Any]:
+    """Yield objects with one field, or one of a field's own, of a value that is odd there."""
+    for field in dataclasses.fields(plain):
+        inner = getattr(plain, field.name)
+        odd = [*ODD]
+        if isinstance(inner, (Pose, Near)):
+            odd += each_with_one_odd_field(inner)
+        if isinstance(inner, tuple):
+            odd += [(*inner[1:], value) for value in ODD]
+        for value in odd:
+            yield dataclasses.replace(plain, **{field.name: value})
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_one_odd_field_is_answered_or_refused(memory: RobotMemory, name: str) -> None:
+    tried = 0
+    for odd_one in each_with_one_odd_field(PLAIN[name]):
+        try:
+            getattr(memory, name)(odd_one)
+        except RobotMemoryError as error:
+            assert 0 < len(str(error)) < 2000, odd_one  # noqa: PT017
+        tried += 1
+    tally.add(inputs_tried=tried)
 
 
 @_settings
