@@ -8,6 +8,7 @@ import dataclasses
 import json
 import os
 import re
+import shlex
 import stat
 import sys
 from collections.abc import Iterator
@@ -321,7 +322,8 @@ def test_what_a_file_is_decides_how_it_is_read(
 def test_a_pipe_that_is_closed_is_no_error(db: str) -> None:
     import subprocess
 
-    command = f"{sys.executable} -m robotmem_ros.cli.main export {db} | head -c 10"
+    command = shlex.join([sys.executable, "-m", "robotmem_ros.cli.main", "export", db])
+    command += " | head -c 10"
     done = subprocess.run(
         command,
         shell=True,

@@ -26,7 +26,7 @@ from robotmem_ros.core.store.facts import Facts, Flags
 from robotmem_ros.core.store.order import Ids
 from robotmem_ros.core.store.poses import Poses
 
-FEW = 4_000
+FEW = 2_000
 """Up to this many eligible memories are ranked one by one."""
 
 LISTED = 20_000

@@ -29,7 +29,7 @@ from robotmem_ros.core.store.database import Connection
 from robotmem_ros.core.store.eligibility import Eligibility
 from robotmem_ros.core.store.order import Ids, Keys, Order, grown
 
-RESCORED = 500
+RESCORED = 800
 """Candidates by bits that are measured, at least; the more vectors there are, the closer they lie,
 so it is twice the root of their number where that is more."""
 
