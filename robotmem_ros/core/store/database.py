@@ -157,8 +157,7 @@ class Database:
         """
         with translated_errors(self.path):
             with self._idle_lock:
-                self._refuse_if_closed()
-                if self._stopped:
+                if self._stopped:  # or closed
                     raise StoreError(f"{self.path} is closed")
                 connection = self._idle.pop() if self._idle else None
                 self._lent += 1

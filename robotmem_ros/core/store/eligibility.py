@@ -63,6 +63,17 @@ class Eligibility:
         """Whether find_all takes no longer than a pass over some columns."""
         return not self._reads_all and len(self._unattributed()) <= FEW
 
+    def plan(self) -> None:
+        """Find out who is eligible as far as that is quick."""
+        field, conditions = self._field, self._conditions
+        source = None if field is None else places.source(self._connection, field)
+        if source is not None:
+            self.ids = self._listed(source)
+        elif (conditions.narrow or conditions.collection is not None) and self.is_quick:
+            flags = self.find_all()
+            if np.count_nonzero(flags) <= FEW:
+                self.ids = np.flatnonzero(flags)
+
     def keep(self, ids: Ids) -> Ids:
         """Return those of some memories that are eligible, in the same order."""
         if self.ids is not None:
@@ -86,7 +97,7 @@ class Eligibility:
         """Return all eligible memories, however many, ascending."""
         return np.flatnonzero(self.find_all()) if self.ids is None else self.ids
 
-    def listed(self, source: places.Source) -> Ids | None:
+    def _listed(self, source: places.Source) -> Ids | None:
         """Return all eligible memories with the help of an index, None if they are too many.
 
         Parameters
@@ -176,19 +187,6 @@ def gather(
         _decided=known,
         _reads_all=by_field or len(known) < len(decided),
     )
-
-
-def plan(connection: Connection, conditions: Conditions, eligible: Eligibility) -> None:
-    """Find out who is eligible as far as that is quick."""
-    place = conditions.place
-    is_field = place is not None and place.frame_id is None
-    source = places.source(connection, place) if place is not None and is_field else None
-    if source is not None:
-        eligible.ids = eligible.listed(source)
-    elif (conditions.narrow or conditions.collection is not None) and eligible.is_quick:
-        flags = eligible.find_all()
-        if np.count_nonzero(flags) <= FEW:
-            eligible.ids = np.flatnonzero(flags)
 
 
 def register(connection: Connection) -> None:

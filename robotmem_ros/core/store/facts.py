@@ -135,16 +135,16 @@ class FactCopy:
         """
         length = (connection.execute("SELECT max(id) FROM memories").get or 0) + 1
         try:
-            self._follow(connection, shared)
+            self._follow(connection, shared, length)
         except apsw.SQLError:  # the log is lost: read all, until ~/reindex makes it again
-            self._load(connection)
+            self._load(connection, length)
             self._seq = -1
         return Facts(*(column[:length] for column in self._facts.columns()))
 
-    def _follow(self, connection: Connection, shared: int) -> None:
+    def _follow(self, connection: Connection, shared: int, length: int) -> None:
         latest, changed = schema.changes_since(connection, "memory_changes", self._seq)
         if changed is None or self._seq < 0 or len(changed) > _MANY_CHANGES:
-            self._load(connection)
+            self._load(connection, length)
         elif changed:
             ids = np.array(sorted(changed), np.int64)
             self._facts = self._facts.grown(int(ids[-1]) + 1)
@@ -155,10 +155,9 @@ class FactCopy:
             self._facts = dataclasses.replace(self._facts, live=live)
         self._seq = latest
 
-    def _load(self, connection: Connection) -> None:
-        last = connection.execute("SELECT max(id) FROM memories").get or 0
-        self._facts = Facts.empty().grown(last + 1)
-        for first in range(1, last + 1, _AT_ONCE):
+    def _load(self, connection: Connection, length: int) -> None:
+        self._facts = Facts.empty().grown(length)
+        for first in range(1, length, _AT_ONCE):
             source = "(SELECT * FROM memories WHERE id BETWEEN ? AND ?) AS m"
             self._read(connection, 0, source, first, first + _AT_ONCE - 1)
 

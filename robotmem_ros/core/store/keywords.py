@@ -78,13 +78,19 @@ def has_words_between(connection: apsw.Connection, first: str, last: str) -> boo
     return found is not None
 
 
+def unindexed(connection: apsw.Connection) -> int:
+    """Return how many memories wait to be indexed."""
+    count: Any = connection.execute("SELECT count(*) FROM unindexed").get
+    return int(count)
+
+
 def problem(connection: apsw.Connection) -> str:
     """Return why keyword search cannot work, or "" if it can."""
     try:
         _probe(connection)
     except apsw.SQLError as error:
         return f"the keyword index is broken ({error}); call ~/reindex"
-    waiting = connection.execute("SELECT count(*) FROM unindexed").get
+    waiting = unindexed(connection)
     return f"the index is being made anew: {waiting} memories to go" if waiting else ""
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from robotmem_ros.core import chinese, filters
 from robotmem_ros.core.filters import Conditions, Place
 from robotmem_ros.core.model import Memory
-from robotmem_ros.core.store import eligibility, keywords, places, rows, schema, vectors
+from robotmem_ros.core.store import keywords, places, rows, schema, vectors
 from robotmem_ros.core.store.copies import Copies, Moment, Wanted
 from robotmem_ros.core.store.database import Connection
 from robotmem_ros.core.store.eligibility import Eligibility
@@ -61,7 +61,7 @@ class Snapshot:
     def eligible(self, conditions: Conditions, wanted: Wanted = NOTHING) -> Eligibility:
         """Return which memories meet the conditions, at a new moment."""
         eligible = self._take(conditions, wanted).eligible
-        eligibility.plan(self._connection, conditions, eligible)
+        eligible.plan()
         return eligible
 
     def by_keywords(self, k: int, eligible: Eligibility) -> list[tuple[int, float]]:
@@ -260,7 +260,7 @@ class Snapshot:
 
     def unindexed(self) -> int:
         """Return how many memories wait to be indexed."""
-        return int(self._connection.execute("SELECT count(*) FROM unindexed").get)
+        return keywords.unindexed(self._connection)
 
     def keyword_problem(self) -> str:
         """Return why keyword search cannot work, or ""."""

@@ -24,6 +24,7 @@ from robotmem_ros.core.store import (
     files,
     glance,
     imports,
+    keywords,
     records,
     schema,
     vectors,
@@ -338,7 +339,7 @@ class Store:
     def unindexed(self) -> int:
         """Return how many memories wait to be indexed."""
         with self._database.read() as connection:
-            return int(connection.execute("SELECT count(*) FROM unindexed").get)
+            return keywords.unindexed(connection)
 
     def _write(self, action: Callable[[Connection], _T]) -> _T:
         """Run a change as one transaction; if an index is broken, begin to make it anew.
