@@ -40,7 +40,8 @@ def stored(connection: apsw.Connection) -> dict[int, Memory]:
 
 def problems(connection: apsw.Connection) -> list[str]:
     """Return what is wrong with a store, in a sentence each; nothing in a sound one."""
-    connection.execute("BEGIN")
+    # FTS5 checks itself by way of an INSERT: who only reads could not begin it once another wrote.
+    connection.execute("BEGIN IMMEDIATE")
     try:
         memories = stored(connection)
         found = [*_of_sqlite(connection), *_of_counts(connection, memories)]
