@@ -15,9 +15,10 @@ from making import by_keywords, by_vector, new, sql
 from robotmem_ros.core import search
 from robotmem_ros.core.config import Config
 from robotmem_ros.core.errors import RobotMemoryError, SearchError, StoreError
+from robotmem_ros.core.filters import Conditions
 from robotmem_ros.core.memory import RobotMemory
 from robotmem_ros.core.model import Experience, Fusion, Mode, Near, Pose, Query
-from robotmem_ros.core.store import Store, schema
+from robotmem_ros.core.store import Store, Wanted, schema
 from robotmem_ros.core.store import store as store_module
 
 VECTOR = np.array([1, 0, 0, 0], np.float32)
@@ -332,3 +333,24 @@ def test_an_answer_says_that_words_do_not_find_everything_yet(store: Store) -> N
     request = search.check(Query("grasp cup"), Config(embed_backend="none"), 1, 1)
     with store.snapshot() as snapshot:
         assert "words do not find 2 memories yet" in search.note(snapshot, request, 3)
+
+
+def test_each_memory_keeps_its_own_bm25_while_others_wait_for_their_words(store: Store) -> None:
+    """A memory found by its vector, far behind all that are indexed, must not shift the others."""
+    for i in range(100):
+        store.add(new(f"grasp another cup {i}"))
+    seen = []
+
+    def progress(done: int, total: int) -> None:
+        with store.snapshot() as snapshot:
+            snapshot.eligible(Conditions(), Wanted(["grasp", "3"]))
+            alone = {number: snapshot.bm25([number]).get(number) for number in (105, 2, 4)}
+            together = snapshot.bm25([105, 4, 2])
+            seen.append((alone, {number: together.get(number) for number in alone}))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store_module, "_INDEXED_AT_ONCE", 5)
+        store.reindex(progress)
+    assert seen[0][0][105] is None
+    assert seen[0][0][4] > seen[0][0][2] > 0
+    assert all(alone == together for alone, together in seen)

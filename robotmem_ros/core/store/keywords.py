@@ -110,6 +110,7 @@ class Ranker:
         self._documents, self._tokens = _corpus(connection)
         self._skips_common = self._documents > MANY and not exact
         self._hits, self._lengths = self._look_up()
+        self._all_scores: npt.NDArray[np.float64] | None = None  # of every memory, once needed
 
     @property
     def score_of_all(self) -> float:
@@ -127,13 +128,15 @@ class Ranker:
         if self._skips_common:
             self._skips_common = False
             self._hits, _ = self._look_up()  # the lengths may be of a later moment by now
+            self._all_scores = None
         return self._top(k, eligible)
 
     def scores(self, ids: Sequence[int]) -> dict[int, float]:
         """Return BM25 of those memories that hold a word."""
         numbers = np.array(ids, np.int64)
-        scores = self._scores_of(numbers[numbers < len(self._lengths)])
-        return {int(n): float(s) for n, s in zip(numbers, scores, strict=False) if s > 0.0}
+        numbers = numbers[numbers < len(self._lengths)]
+        scores = self._scores_of(numbers).tolist()
+        return {n: s for n, s in zip(numbers.tolist(), scores, strict=True) if s > 0.0}
 
     def _top(self, k: int, eligible: Eligibility) -> list[tuple[int, float]]:
         if eligible.ids is None:
@@ -163,6 +166,8 @@ class Ranker:
 
     def _scores_of_all(self) -> npt.NDArray[np.float64]:
         """Return BM25 of every memory, by its number."""
+        if self._all_scores is not None:
+            return self._all_scores
         scores: npt.NDArray[np.float64] = np.zeros(len(self._lengths))
         for term, hit in self._hits.items():
             weight = self._weights[term]
@@ -173,10 +178,13 @@ class Ranker:
             else:  # a pass over all is quicker than one from document to document
                 size = min(len(hit.dense), len(scores))
                 scores[:size] += self._gain(weight, hit.dense[:size], self._lengths[:size])
+        self._all_scores = scores
         return scores
 
     def _scores_of(self, numbers: Ids) -> npt.NDArray[np.float64]:
         """Return BM25 of some memories."""
+        if self._all_scores is not None:
+            return self._all_scores[numbers]
         scores: npt.NDArray[np.float64] = np.zeros(len(numbers))
         for term, hit in self._hits.items():
             if not len(hit.documents):

@@ -147,8 +147,7 @@ class Vectors:
         if not len(self.ids):
             pass
         elif self.whole:
-            # Not the product of a matrix: that would take all cores.
-            keys = -np.einsum("ij,j->i", self.data, unit(query))
+            keys = -_products(self.data, unit(query))
         elif exact:
             keys = self._measured(connection, query)
         else:
@@ -314,6 +313,17 @@ class VectorCopy:
 def unit(vector: Vector) -> Vector:
     """Return a vector of length 1 in the direction of one that is not zero."""
     return (vector / np.linalg.norm(vector)).astype(np.float32)
+
+
+def _products(vectors: Vector, query: Vector) -> Keys:
+    """Return the inner products of vectors with that of a query, (n,) float32."""
+    # Not the product of a matrix: that would take all cores.
+    products: Keys
+    if hasattr(np, "vecdot"):  # numpy 2
+        products = np.vecdot(vectors, query)
+    else:
+        products = np.einsum("ij,j->i", vectors, query)
+    return products
 
 
 def _distances(

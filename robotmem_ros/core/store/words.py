@@ -2,17 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The postings of words in memory: in which documents each stands, and how often.
 
-FTS5 holds the postings; reading them takes a third of a microsecond each, so those of frequent
-words are kept in memory, at most MAX_POSTINGS in all, the least recently used given up first. With
-them are kept the lengths of all documents. The copy follows the documents by their log of changes,
-so it is right after a crash and when another process writes to the file.
+FTS5 holds the postings; reading them takes a tenth of a millisecond a word and a third of a
+microsecond each, so those of the words last used are kept in memory, at most MAX_POSTINGS of
+MAX_WORDS. With them are kept the lengths of all documents. The copy follows the documents by their
+log of changes, so it is right after a crash and when another process writes to the file.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,10 +24,13 @@ from robotmem_ros.core.store.database import Connection
 from robotmem_ros.core.store.order import grown
 
 FREQUENT = 500
-"""Words of more documents are kept in memory."""
+"""Words of more documents are kept in memory when some of these change; others are read anew."""
 
 MAX_POSTINGS = 8_000_000
 """Postings kept in memory, of six bytes each."""
+
+MAX_WORDS = 4_096
+"""Words whose postings are kept in memory."""
 
 _MANY_CHANGES = 2_000
 _NO_POSTINGS = (np.zeros(0, np.int32), np.zeros(0, np.uint16))
@@ -85,6 +88,51 @@ class Hits:
     dense: npt.NDArray[np.uint16] | None = None
 
 
+class _LastUsed:
+    """The postings of the words that were used last."""
+
+    def __init__(self) -> None:
+        self._words: OrderedDict[str, Postings] = OrderedDict()  # the last used at the end
+        self._total = 0  # postings
+
+    def get(self, word: str) -> Postings | None:
+        """Return the postings of a word, which counts as used."""
+        postings = self._words.get(word)
+        if postings is not None:
+            self._words.move_to_end(word)
+        return postings
+
+    def put(self, word: str, postings: Postings) -> None:
+        """Keep the postings of a word that is not there; those not used for longest may go."""
+        self._words[word] = postings
+        self._total += postings.length
+        while len(self._words) > 1 and (
+            self._total > MAX_POSTINGS or len(self._words) > MAX_WORDS
+        ):
+            self._total -= self._words.popitem(last=False)[1].length
+
+    def add(self, document: int, counts: Mapping[str, int]) -> None:
+        """Take in a document that is in none of the postings."""
+        for word, count in counts.items():
+            postings = self._words.get(word)
+            if postings is None:
+                continue
+            if postings.length and postings.documents[postings.length - 1] > document:
+                self._total -= self._words.pop(word).length  # an old memory got this word
+            else:
+                postings.append(document, count)
+                self._total += 1
+
+    def remove(self, documents: npt.NDArray[np.int32]) -> None:
+        """Take out documents; words that few hold are given up, which is quicker."""
+        self._words = OrderedDict(
+            (word, postings.without(documents))
+            for word, postings in self._words.items()
+            if postings.length > FREQUENT
+        )
+        self._total = sum(postings.length for postings in self._words.values())
+
+
 class WordCopy:
     """Postings of words at one moment of the database; safe to use from any thread.
 
@@ -98,7 +146,7 @@ class WordCopy:
     def __init__(self, lock: threading.RLock) -> None:
         self._lock = lock
         self._seq = -1
-        self._words: OrderedDict[str, Postings] = OrderedDict()
+        self._words = _LastUsed()
         self._common: dict[str, tuple[int, int]] = {}  # word: (its documents, changes until then)
         self._changes = 0  # of documents, that were taken in
         self._lengths = np.zeros(64, np.int32)
@@ -121,7 +169,7 @@ class WordCopy:
         """
         with self._lock:
             is_current = self._follow(connection)
-            words = self._words if is_current else OrderedDict()
+            words = self._words if is_current else _LastUsed()
             common: dict[str, int] = {}
             if skip_common:
                 counts = {
@@ -145,12 +193,13 @@ class WordCopy:
         self,
         connection: Connection,
         term: str,
-        words: OrderedDict[str, Postings],
+        words: _LastUsed,
         documents: int,
     ) -> int:
         """Return in how many documents a word stands; for a common one as it was not long ago."""
-        if term in words:
-            return words[term].length
+        postings = words.get(term)
+        if postings is not None:
+            return postings.length
         count, then = self._common.get(term, (0, 0))
         if count and (self._changes - then) * 50 <= documents:
             return count
@@ -164,21 +213,15 @@ class WordCopy:
             self._common[term] = (count, self._changes)
         return count
 
-    def _postings(
-        self, connection: Connection, term: str, words: OrderedDict[str, Postings]
-    ) -> Postings:
-        if term in words:
-            words.move_to_end(term)
-            return words[term]
+    def _postings(self, connection: Connection, term: str, words: _LastUsed) -> Postings:
+        postings = words.get(term)
+        if postings is not None:
+            return postings
         each = connection.integers("SELECT group_concat(doc, ' ') FROM words WHERE term = ?", term)
         documents, counts = np.unique(each.astype(np.int32), return_counts=True)
         few = np.minimum(counts, 65_535).astype(np.uint16)
         postings = Postings(documents, few, len(documents))
-        if len(documents) > FREQUENT:
-            words[term] = postings
-            total = sum(kept.length for kept in words.values())
-            while total > MAX_POSTINGS and len(words) > 1:
-                total -= words.popitem(last=False)[1].length
+        words.put(term, postings)
         return postings
 
     def _follow(self, connection: Connection) -> bool:
@@ -192,7 +235,7 @@ class WordCopy:
         if latest < self._seq:
             return False
         if changed is None or self._seq < 0 or len(changed) > _MANY_CHANGES:
-            self._words.clear()
+            self._words = _LastUsed()
             self._common.clear()
             self._load_lengths(connection)
         elif changed:
@@ -213,9 +256,7 @@ class WordCopy:
         old = [document for document in changed if self._lengths[document]]
         if old:
             gone = np.array(old, np.int32)
-            self._words = OrderedDict(
-                (word, postings.without(gone)) for word, postings in self._words.items()
-            )
+            self._words.remove(gone)
             self._lengths = self._lengths.copy()  # searches under way hold the other
             self._lengths[gone] = 0
         for document in changed:
@@ -225,11 +266,4 @@ class WordCopy:
             if row is None:
                 continue
             self._lengths[document] = row[2]
-            for word, count in Counter(f"{row[0]} {row[1]}".split()).items():
-                postings = self._words.get(word)
-                if postings is None:
-                    continue
-                if postings.length and postings.documents[postings.length - 1] > document:
-                    del self._words[word]  # an old memory got this word: read them anew
-                else:
-                    postings.append(document, count)
+            self._words.add(document, Counter(f"{row[0]} {row[1]}".split()))
