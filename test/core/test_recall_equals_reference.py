@@ -44,7 +44,11 @@ WAYS: dict[str, dict[tuple[Any, str], int]] = {
         (keywords, "_TABULATED"): 0,
     },
     "by checking or listing": {(order, "CHECKED"): 4, (eligibility, "FEW"): 4},
-    "by one bit a dimension": {(codes, "EXACT_LIMIT"): 0, (vectors, "RESCORED"): 3},
+    "by one bit a dimension": {
+        (codes, "EXACT_LIMIT"): 0,
+        (vectors, "RESCORED"): 3,
+        (vectors, "BY_BITS"): 5,
+    },
     "without the commonest words": {(keywords, "MANY"): 0, (words, "FREQUENT"): 3},
     "as large stores are searched": {
         (order, "CHECKED"): 3,
@@ -58,9 +62,11 @@ WAYS: dict[str, dict[tuple[Any, str], int]] = {
         (codes, "_AT_ONCE"): 2,
         (codes, "EXACT_LIMIT"): 5,
         (vectors, "RESCORED"): 3,
+        (vectors, "BY_BITS"): 5,
         (keywords, "MANY"): 5,
         (words, "FREQUENT"): 2,
         (words, "MAX_POSTINGS"): 6,
+        (words, "MAX_WORDS"): 3,
     },
     "as the largest are": {
         (order, "CHECKED"): 0,
@@ -75,6 +81,7 @@ WAYS: dict[str, dict[tuple[Any, str], int]] = {
         (codes, "_SAMPLE"): 2,
         (codes, "EXACT_LIMIT"): 0,
         (vectors, "RESCORED"): 1,
+        (vectors, "BY_BITS"): 1,
         (keywords, "MANY"): 0,
         (words, "FREQUENT"): 0,
     },

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from making import EVERYTHING, by_vector, new
 
-from robotmem_ros.core.store import Store, Wanted, codes, eligibility, order
+from robotmem_ros.core.store import Store, Wanted, codes, eligibility, order, vectors
 
 DIMENSION = 100  # no multiple of 64: codes are padded
 
@@ -85,6 +87,31 @@ def test_bits_find_nearly_all_of_the_nearest(
         found = {number for number, _ in search(store, query, 10, exact=False)}
         hits += len(found & set(nearest.tolist()))
     assert hits / 200 >= 0.98
+
+
+@given(st.integers(0, 2**32), st.sampled_from([1, 7, 64, 70, 200]), st.integers(1, 40))
+@settings(deadline=None)
+def test_the_likeliest_have_the_greatest_sums_where_their_code_is_one(
+    seed: int, dimension: int, count: int
+) -> None:
+    source = np.random.default_rng(seed)
+    many = source.normal(size=(30, dimension)).astype(np.float32)
+    query, centre = source.normal(size=(2, dimension)).astype(np.float32)
+    ids = source.permutation(100)[:30].astype(np.int64) + 1
+    rows = np.full(101, -1, np.int64)
+    rows[ids] = np.arange(30)
+    view = vectors.Vectors(ids, rows, np.asfortranarray(codes.of(many, centre)), False, centre)
+    asked = source.permutation(ids)[:20]
+    sums = {
+        int(number): sum(
+            float(q) for q, v, c in zip(query, many[rows[number]], centre, strict=True) if v > c
+        )
+        for number in asked
+    }
+    found = view.likeliest(count, query, asked)
+    assert len(found) == min(count, 20)
+    least = min(sums[int(number)] for number in found)
+    assert all(sums[int(n)] <= least + 1e-4 for n in asked if n not in found)
 
 
 def test_equal_vectors_come_in_the_order_they_were_stored(store: Store) -> None:

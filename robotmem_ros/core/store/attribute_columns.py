@@ -61,7 +61,9 @@ class Decided:
         passed = np.zeros(length if ids is None else len(ids), np.bool_)
         for places, first, end in self.parts:
             known = places[:length] if ids is None else _taken(places, ids)
-            passed[: len(known)] |= (known >= first) & (known < end)
+            # Most conditions ask for one value.
+            within = known == first if end == first + 1 else (known >= first) & (known < end)
+            passed[: len(known)] |= within
         if len(self.late):
             if ids is None:
                 passed[self.late[self.late < length]] = True

@@ -49,7 +49,20 @@ class Connection(apsw.Connection):
         ------
         apsw.CorruptError: something else than whole numbers is stored there.
         """
-        text: Any = self.execute(sql, values).get
+        return self._numbers(self.execute(sql, values).get, sql)
+
+    def integer_columns(self, sql: str, *values: object) -> list[npt.NDArray[np.int64]]:
+        """Return the numbers of each of several such texts.
+
+        Raises
+        ------
+        apsw.CorruptError: something else than whole numbers is stored there.
+        """
+        texts: Any = self.execute(sql, values).get
+        return [self._numbers(text, sql) for text in texts]
+
+    @staticmethod
+    def _numbers(text: Any, sql: str) -> npt.NDArray[np.int64]:
         found = np.fromstring(text or "", np.int64, sep=" ")
         if text and len(found) != text.count(" ") + 1:
             raise apsw.CorruptError(f"numbers are damaged, which were read by {sql}")

@@ -36,7 +36,8 @@ _COLUMNS = (
     "m.expires",
     "m.last_access",
 )
-_INTEGERS = " || ' ' || ".join(_COLUMNS)
+_INTEGERS = ", ".join(f"group_concat({column}, ' ')" for column in _COLUMNS)
+_UNUSUAL = "group_concat(CASE WHEN m.confidence IS NOT ? THEN m.id END, ' ')"
 _ARE_SOUND = " AND ".join(f"typeof({column}) = 'integer'" for column in _COLUMNS)
 _NEVER = 2**63 - 1
 _AT_ONCE = 50_000  # memories read in one go
@@ -52,6 +53,7 @@ class Facts:
     live: it is stored and was not replaced by another.
     attributed: all values of its context are in the index of attributes.
     session: 0 if it belongs to none.
+    expires: the greatest number if it does not.
     """
 
     live: Flags
@@ -112,8 +114,7 @@ class Facts:
         if conditions.until:
             passed &= at(self.stamp) <= conditions.until
         if conditions.alive_at is not None:
-            expires = at(self.expires)
-            passed &= (expires == 0) | (expires > conditions.alive_at)
+            passed &= at(self.expires) > conditions.alive_at
         if conditions.min_confidence > 0:
             passed &= _confident(at(self.confidence), at(self.last_access), conditions)
         return passed
@@ -163,32 +164,50 @@ class FactCopy:
 
     def _read(self, connection: Connection, shared: int, source: str, *values: object) -> Ids:
         """Take in the memories AS m of a source, with the values for its SQL; return them."""
-        sql = f"SELECT group_concat({_INTEGERS}, ' ') FROM {source}"
-        try:
-            flat = connection.integers(sql, *values)
-        except apsw.CorruptError:  # a worn disk has changed a row: the others are whole
-            flat = connection.integers(f"{sql} WHERE {_ARE_SOUND}", *values)
-        integers = flat.reshape(-1, len(_COLUMNS))
-        ids = integers[:, 0]
         # Nearly all have one confidence, and a text of decimals would round the others.
-        real = f"FROM {source} WHERE typeof(m.confidence) = 'real'"
-        usual: Any = connection.execute(f"SELECT m.confidence {real} LIMIT 1", values).get
-        others: Any = connection.execute(
-            f"SELECT m.id, m.confidence {real} AND m.confidence <> ?", (*values, usual)
-        )
-        unusual = dict(others)
-        confidence = np.full(len(ids), usual or 0.0)
-        if unusual:
-            confidence = np.array([unusual.get(number, usual) for number in ids.tolist()])
+        usual = connection.execute(f"SELECT m.confidence FROM {source} LIMIT 1", values).get
+        try:
+            ids, *columns, unusual = _columns(connection, f"FROM {source}", usual, *values)
+        except apsw.CorruptError:  # a worn disk has changed a row: the others are whole
+            where = f"FROM {source} WHERE {_ARE_SOUND}"
+            ids, *columns, unusual = _columns(connection, where, usual, *values)
+        expires = columns[_COLUMNS.index("m.expires") - 1]
+        expires[expires == 0] = _NEVER
+        confidence = np.full(len(ids), usual if isinstance(usual, float) else 0.0)
+        _put_confidence(connection, confidence, ids, unusual)
         self._facts = Facts(
             *(
                 assigned(column, ids, new, shared)
-                for column, new in zip(
-                    self._facts.columns(), (*integers.T[1:], confidence), strict=True
-                )
+                for column, new in zip(self._facts.columns(), (*columns, confidence), strict=True)
             )
         )
         return ids
+
+
+def _columns(connection: Connection, source: str, usual: object, *values: object) -> list[Ids]:
+    """Return _COLUMNS of the memories AS m of a source, and those of another confidence."""
+    columns = connection.integer_columns(
+        f"SELECT {_INTEGERS}, {_UNUSUAL} {source}", usual, *values
+    )
+    if any(len(column) != len(columns[0]) for column in columns[:-1]):
+        raise apsw.CorruptError("a number of a memory is missing")
+    return columns
+
+
+def _put_confidence(
+    connection: Connection, confidence: npt.NDArray[np.float64], ids: Ids, changed: Ids
+) -> None:
+    """Put in the confidence of some of the memories, all of which have their place by ids."""
+    if not len(changed):
+        return
+    found: Any = connection.execute(
+        "SELECT m.id, m.confidence FROM carray(?) AS c CROSS JOIN memories AS m "
+        "ON m.id = c.value WHERE typeof(m.confidence) = 'real' ORDER BY m.id",
+        (apsw.carray(changed),),
+    ).fetchall()
+    if found:
+        numbers, values = zip(*found, strict=True)
+        confidence[np.searchsorted(ids, numbers)] = values
 
 
 def _number(connection: Connection, sql: str, name: str) -> int:

@@ -189,7 +189,8 @@ class Ranker:
         for term, hit in self._hits.items():
             if not len(hit.documents):
                 continue
-            places = np.searchsorted(hit.documents, numbers)
+            # Of one type, so that the longer array is not converted.
+            places = np.searchsorted(hit.documents, numbers.astype(hit.documents.dtype))
             places[places == len(hit.documents)] = 0
             holds = hit.documents[places] == numbers
             counts, lengths = hit.counts[places[holds]], self._lengths[numbers[holds]]

@@ -4,7 +4,9 @@
 
 The table of vectors is the only truth. For speed a copy is kept in memory: the vectors themselves
 up to codes.EXACT_LIMIT of them, above that one bit a dimension (codes.py). The copy orders the
-candidates; what is returned was measured on the true vectors by sqlite-vec's vec_distance_cosine.
+candidates: by the bits in which their codes differ from that of the query, and the best of these
+once more by the query as it is. What is returned was measured on the true vectors by sqlite-vec's
+vec_distance_cosine.
 Up to EXACT_LIMIT, and in an exact search of any size, the order is that of the true vectors.
 
 The copy follows the table by its log of changes, so it is right after a crash and when another
@@ -29,13 +31,17 @@ from robotmem_ros.core.store.database import Connection
 from robotmem_ros.core.store.eligibility import Eligibility
 from robotmem_ros.core.store.order import Ids, Keys, Order, grown
 
-RESCORED = 800
-"""Candidates by bits that are measured, at least; the more vectors there are, the closer they lie,
-so it is twice the root of their number where that is more."""
+RESCORED = 400
+"""Vectors that are measured, at least; the more there are, the closer they lie, so it is 1.25
+times the root of their number where that is more."""
+
+BY_BITS = 2_000
+"""Candidates by the bits alone, at least twice as many as are measured."""
 
 _ROUNDING = 1e-5  # of products in single precision
 _AS_QUICK = 8  # vectors in a row, as one from the database
 _AT_ONCE = 4096  # rows read in one go
+_CODES_AT_ONCE = 50_000
 _IN_CACHE = 16_384  # codes
 
 Vector = npt.NDArray[np.float32]
@@ -88,9 +94,13 @@ def top(
     if eligible.ids is not None and vectors.is_slower(len(eligible.ids)):
         found = eligible.ids
     else:
-        order, measured = vectors.order(connection, query, exact)
-        wanted = k if measured else max(RESCORED, 2 * math.isqrt(order.length), 10 * k)
-        found = order.first_eligible(wanted, eligible)
+        order, measured = vectors.order(connection, query, eligible, exact)
+        if measured:
+            found = order.first_eligible(k, eligible)
+        else:
+            count = max(RESCORED, 5 * math.isqrt(order.length) // 4, 10 * k)
+            by_bits = order.first_eligible(max(BY_BITS, 2 * count), eligible)
+            found = vectors.likeliest(count, query, by_bits)
     nearest = similarities(connection, query, np.sort(found))
     return heapq.nsmallest(k, nearest.items(), key=lambda item: (-item[1], item[0]))
 
@@ -141,19 +151,62 @@ class Vectors:
         """Return the mean cosine similarity of all vectors, 0 if there are none."""
         return float(unit(query) @ self.mean) if len(self.ids) else 0.0
 
-    def order(self, connection: Connection, query: Vector, exact: bool) -> tuple[Order, bool]:
-        """Return the order of all vectors from a query, and whether it was truly measured."""
+    def order(
+        self, connection: Connection, query: Vector, eligible: Eligibility, exact: bool
+    ) -> tuple[Order, bool]:
+        """Return the order of the vectors from a query, and whether it was truly measured.
+
+        Parameters
+        ----------
+        eligible: who may be left out where others are known to be few.
+        """
+        measured = self.whole or exact
+        rounding = _ROUNDING if measured else 0.0
+        rows = None if exact and not self.whole else self._rows_of_few(eligible)
+        data = self.data if rows is None else self.data[rows]
         keys: Keys = np.zeros(0, np.float32)
-        if not len(self.ids):
+        if not len(data):
             pass
         elif self.whole:
-            keys = -_products(self.data, unit(query))
+            keys = -_products(data, unit(query))
         elif exact:
             keys = self._measured(connection, query)
         else:
-            keys = _distances(self.data, codes.of(unit(query)[np.newaxis], self.mean)[0])
-        measured = self.whole or exact
-        return Order(self.ids, keys, self._positions, _ROUNDING if measured else 0.0), measured
+            keys = _distances(data, codes.of(unit(query)[np.newaxis], self.mean)[0])
+        if rows is None:
+            return Order(self.ids, keys, self._positions, rounding), measured
+        few = rows
+
+        def positions(numbers: Ids) -> Ids:
+            return np.searchsorted(few, self._positions(numbers))
+
+        return Order(self.ids[few], keys, positions, rounding), measured
+
+    def _rows_of_few(self, eligible: Eligibility) -> Ids | None:
+        """Return the rows of the eligible memories where they are known and few, else None."""
+        if eligible.flags is None:
+            return None
+        allowed = eligible.flags.take(self.ids, mode="clip")
+        if np.count_nonzero(allowed) * _AS_QUICK > len(allowed):
+            return None
+        return np.flatnonzero(allowed)
+
+    def likeliest(self, count: int, query: Vector, ids: Ids) -> Ids:
+        """Return those of some memories that seem nearest to a query, of which the code is known.
+
+        The query is not cut to bits here: a vector is taken to lie as far on its side of the
+        centre in one dimension as in another, so that its product with the query is, but for what
+        is the same for all, the sum of the query's numbers where the code has a one.
+        """
+        if len(ids) <= count:
+            return ids
+        data = np.ascontiguousarray(self.data[self._positions(ids)]).view(np.uint8)
+        numbers = np.zeros((data.shape[1], 8), np.float32)
+        numbers.ravel()[: len(query)] = unit(query)
+        # What each byte of a code adds, for all its 256 values.
+        sums = numbers @ np.unpackbits(np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1).T
+        products = sums[np.arange(len(sums)), data].sum(axis=1)
+        return ids[np.argsort(-products, kind="stable")[:count]]
 
     def _measured(self, connection: Connection, query: Vector) -> Keys:
         keys = np.full(len(self.ids), np.inf, np.float32)
@@ -242,15 +295,18 @@ class VectorCopy:
             return
         self._clear(dimension, whole=False)
         self._centre, coded_to = known
-        rows: Any = connection.execute(
-            "SELECT memory_id, code FROM codes WHERE typeof(code) = 'blob' AND length(code) = ? "
-            "ORDER BY memory_id",
-            (8 * self._data.shape[1],),
-        )
-        while batch := list(itertools.islice(rows, _AT_ONCE)):
-            numbers, data = zip(*batch, strict=True)
-            words = np.frombuffer(b"".join(data), np.uint64).reshape(len(batch), -1)
-            self._append(np.array(numbers), words)
+        last: Any = connection.execute("SELECT max(memory_id) FROM codes").get or 0
+        for first in range(0, last, _CODES_AT_ONCE):
+            # As a text, into which SQLite does not look: a row each would take twice as long.
+            found: Any = connection.execute(
+                "SELECT group_concat(memory_id, ' '), CAST(group_concat(code, '') AS BLOB) "
+                "FROM (SELECT memory_id, code FROM codes WHERE memory_id > ? AND memory_id <= ? "
+                "AND typeof(code) = 'blob' AND length(code) = ? ORDER BY memory_id)",
+                (first, first + _CODES_AT_ONCE, 8 * self._data.shape[1]),
+            ).get
+            if found[0] is not None:
+                numbers = np.fromstring(found[0], np.int64, sep=" ")
+                self._append(numbers, np.frombuffer(found[1], np.uint64).reshape(len(numbers), -1))
         if coded_to is not None:
             without_code = "memory_id NOT IN (SELECT memory_id FROM codes)"
             self._load_vectors(connection, f"memory_id > {coded_to:d} AND {without_code}")
@@ -273,7 +329,8 @@ class VectorCopy:
         self._ids = np.zeros(0, np.int64)
         self._rows = np.zeros(0, np.int64)
         width, kind = (dimension, np.float32) if whole else (-(-dimension // 64), np.uint64)
-        self._data: npt.NDArray[Any] = np.zeros((0, width), kind, order="C" if whole else "F")
+        # Codes are compared word by word. Not empty: that would be of both orders.
+        self._data: npt.NDArray[Any] = np.zeros((64, width), kind, order="C" if whole else "F")
 
     def _discard(self, memory_id: int) -> None:
         if memory_id < len(self._rows) and self._rows[memory_id] >= 0:

@@ -245,11 +245,11 @@ class WordCopy:
         return True
 
     def _load_lengths(self, connection: Connection) -> None:
-        flat = connection.integers(
-            "SELECT group_concat(memory_id || ' ' || length, ' ') FROM documents"
-        ).reshape(-1, 2)
-        self._lengths = np.zeros(int(flat[:, 0].max(initial=63)) + 1, np.int32)
-        self._lengths[flat[:, 0]] = flat[:, 1]
+        documents, lengths = connection.integer_columns(
+            "SELECT group_concat(memory_id, ' '), group_concat(length, ' ') FROM documents"
+        )
+        self._lengths = np.zeros(int(documents.max(initial=63)) + 1, np.int32)
+        self._lengths[documents] = lengths
 
     def _take_in(self, connection: Connection, changed: list[int]) -> None:
         self._lengths = grown(self._lengths, changed[-1] + 1)
