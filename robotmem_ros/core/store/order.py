@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -139,7 +139,10 @@ def grown(array: npt.NDArray[Any], length: int, fill: int = 0) -> npt.NDArray[An
         return array
     shape = (max(length, len(array) * 2, 64), *array.shape[1:])
     column_major = array.ndim == 2 and array.flags.f_contiguous and not array.flags.c_contiguous
-    bigger = np.full(shape, fill, array.dtype, order="F" if column_major else "C")
+    order: Literal["F", "C"] = "F" if column_major else "C"
+    bigger = np.zeros(shape, array.dtype, order)  # takes no memory before it is written
+    if fill:
+        bigger[len(array) :] = fill
     bigger[: len(array)] = array
     return bigger
 

@@ -32,7 +32,7 @@ from robotmem_ros.core.store.eligibility import Eligibility
 from robotmem_ros.core.store.order import Ids, Keys, Order, grown
 
 RESCORED = 400
-"""Vectors that are measured, at least; the more there are, the closer they lie, so it is 1.25
+"""Vectors that are measured, at least; the more there are, the closer they lie, so it is 1.5
 times the root of their number where that is more."""
 
 BY_BITS = 2_000
@@ -98,7 +98,7 @@ def top(
         if measured:
             found = order.first_eligible(k, eligible)
         else:
-            count = max(RESCORED, 5 * math.isqrt(order.length) // 4, 10 * k)
+            count = max(RESCORED, 3 * math.isqrt(order.length) // 2, 10 * k)
             by_bits = order.first_eligible(max(BY_BITS, 2 * count), eligible)
             found = vectors.likeliest(count, query, by_bits)
     nearest = similarities(connection, query, np.sort(found))
