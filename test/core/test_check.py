@@ -20,7 +20,7 @@ from test_repair import PAGE, Make, build, damaged, memories, noise, pages_of, z
 from robotmem_ros.core.config import Config
 from robotmem_ros.core.errors import StoreError
 from robotmem_ros.core.memory import RobotMemory
-from robotmem_ros.core.model import Mode, Query
+from robotmem_ros.core.model import Experience, Mode, Query
 from robotmem_ros.core.store import Store, check, records, repair, schema
 
 SEEDS = int(os.environ.get("ROBOTMEM_DAMAGES", "6"))
@@ -235,18 +235,52 @@ def test_a_file_in_use_is_checked(db_path: str) -> None:
     assert check.check(db_path).damages == ()  # after kill -9, with its log
 
 
-def test_without_its_log_a_file_is_what_it_was_at_an_earlier_moment(
-    tmp_path: Path, db_path: str
+def test_a_log_that_is_missing_is_told(
+    tmp_path: Path, db_path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with process(LEARN_FOR_EVER, db_path, "robot") as child:
-        for _ in range(300):
-            line_of(child)
-    for name in ("-wal", "-shm"):
-        os.unlink(db_path + name)
-    found = check.check(db_path)
-    assert (found.damages, found.disagreements) == ((), ())
+    """A file that was copied without its log is what it was at an earlier moment."""
+    alone = str(tmp_path / "alone.db")
     with RobotMemory(Config(db_path=db_path, embed_backend="none")) as memory:
-        assert memory.status().memories == found.memories
+        memory.learn(Experience("one"))
+        with sql(db_path) as connection:
+            connection.execute("PRAGMA wal_checkpoint")
+        memory.learn(Experience("two"))
+        shutil.copy(db_path, alone)
+        assert check.check(db_path).damages == ()
+        assert memory.status().last_error == ""
+    found = check.check(alone)
+    assert (found.memories, len(found.damages)) == (1, 1)
+    assert "alone.db-wal is missing: put that back" in found.damages[0]
+    with RobotMemory(Config(db_path=alone, embed_backend="none")) as memory:
+        assert memory.status().memories == 1
+        assert "alone.db-wal is missing: put that back" in memory.status().last_error
+        assert "alone.db-wal is missing: put that back" in caplog.text
+    caplog.clear()
+    with RobotMemory(Config(db_path=alone, embed_backend="none")):
+        assert "missing" not in caplog.text
+    assert check.check(alone).damages == ()
+
+
+def test_after_a_kill_the_log_is_there(db_path: str) -> None:
+    with process(LEARN_FOR_EVER, db_path, "robot") as child:
+        for _ in range(100):
+            line_of(child)
+    assert check.check(db_path).damages == ()
+    with RobotMemory(Config(db_path=db_path, embed_backend="none")) as memory:
+        assert memory.status().last_error == ""
+
+
+def test_a_closed_file_stands_alone_and_an_open_one_keeps_its_log(db_path: str) -> None:
+    config = Config(db_path=db_path, embed_backend="none")
+    first, second = RobotMemory(config), RobotMemory(config)
+    first.learn(Experience("one"))
+    first.close()
+    assert os.path.exists(db_path + "-wal")
+    second.learn(Experience("two"))
+    second.close()
+    assert not any(os.path.exists(db_path + end) for end in ("-wal", "-shm", "-journal"))
+    with RobotMemory(config) as memory:
+        assert memory.status().memories == 2
 
 
 # At the start

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from making import by_vector, new, sql
 
-from robotmem_ros.core.store import Store, codes, schema
+from robotmem_ros.core.store import Store, check, codes, schema
 
 DIMENSION = 70  # no multiple of 64: codes are padded
 LIMIT = 20
@@ -125,3 +125,34 @@ def test_lost_codes_are_told_and_made_again(db_path: str, table: str) -> None:
     put(store, source, 30)
     assert_codes_are_right(db_path, complete=True)
     store.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE codes SET code = zeroblob(16) WHERE memory_id = 7",
+        "UPDATE codes SET code = 'text' WHERE memory_id = 7",
+        "DELETE FROM codes WHERE memory_id = 7",
+        "INSERT INTO codes VALUES (700, zeroblob(16))",
+        "UPDATE code_centre SET centre = zeroblob(280)",
+        "UPDATE code_centre SET centre = 'text'",
+        "DELETE FROM code_centre",
+    ],
+)
+def test_a_code_of_another_vector_is_found_and_made_anew(db_path: str, statement: str) -> None:
+    store = Store(db_path)
+    store.use_model("m", DIMENSION)
+    put(store, np.random.default_rng(5), LIMIT + 20)
+    store.close()
+    assert check.check(db_path).disagreements == ()
+    with sql(db_path) as connection:
+        connection.execute(statement)
+    found = check.check(db_path)
+    assert found.damages == ()
+    assert "code" in found.disagreements[0]
+    store = Store(db_path)
+    store.reindex(lambda done, total: None)
+    put(store, np.random.default_rng(6), 30)
+    store.close()
+    assert check.check(db_path).disagreements == ()
+    assert_codes_are_right(db_path, complete=True)

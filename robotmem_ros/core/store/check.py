@@ -8,6 +8,7 @@ once more, in memory.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +16,8 @@ from typing import Any
 import apsw
 
 from robotmem_ros.core.errors import StoreError
-from robotmem_ros.core.store import records, rows, schema
-from robotmem_ros.core.store.access import open_to_read, refuse_cut, translated_errors
+from robotmem_ros.core.store import codes, records, rows, schema
+from robotmem_ros.core.store.access import lost_log, open_to_read, refuse_cut, translated_errors
 from robotmem_ros.core.store.backup import Progress, nothing
 from robotmem_ros.core.store.comparison import IndexComparison
 from robotmem_ros.core.store.database import Connection
@@ -52,11 +53,15 @@ def check(path: str, progress: Progress = nothing) -> Checked:
     ------
     StoreError: it cannot be opened, is not ours or too new.
     """
+    missing = lost_log(path)
     with translated_errors(path), open_to_read(path) as connection:
         schema.check(connection)
         refuse_cut(connection)
         connection.execute("BEGIN")
-        return _Check(connection, progress).run(path)
+        found = _Check(connection, progress).run(path)
+    if missing:
+        found = dataclasses.replace(found, damages=(missing, *found.damages))
+    return found
 
 
 class _Check:
@@ -214,6 +219,17 @@ class _Check:
             numbers = [row[0] for row in self._connection.execute(query)]
             if numbers:
                 self._disagreements.append(f"{_some(numbers)} {sentence}")
+        if self._version == schema.VERSION and not self._disagreements:
+            self._codes()
+
+    def _codes(self) -> None:
+        try:
+            numbers = codes.differing(self._connection)
+        except apsw.CorruptError as error:
+            self._disagreements.append(str(error))
+        else:
+            if numbers:
+                self._disagreements.append(f"the code of {_some(numbers)} is not of its vector")
 
 
 _RELATIONS = {

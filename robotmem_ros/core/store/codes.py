@@ -10,6 +10,7 @@ were there before get their codes little by little with the vectors that come.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ EXACT_LIMIT = 20_000
 _LOOKED_AT = 512  # changes of vectors, after which their number is counted again
 _SAMPLE = 4096
 _AT_ONCE = 256  # older vectors that get their code with each new one
+_COMPARED_AT_ONCE = 4096
 
 Ids = npt.NDArray[np.int64]
 Vector = npt.NDArray[np.float32]
@@ -103,6 +105,37 @@ def centre(connection: apsw.Connection) -> tuple[Vector, int | None] | None:
     if not is_whole or not isinstance(blob, bytes):
         raise apsw.CorruptError("the centre of the codes is damaged; call ~/reindex")
     return np.frombuffer(blob, "<f4"), coded_to
+
+
+def differing(connection: apsw.Connection) -> list[int]:
+    """Return the memories whose code is not that of their vector, or missing, or of no vector.
+
+    Raises
+    ------
+    apsw.CorruptError: the centre is damaged.
+    """
+    known = centre(connection)
+    if known is None:
+        strays: Any = connection.execute("SELECT memory_id FROM codes").fetchall()
+        return [row[0] for row in strays]
+    middle, coded_to = known
+    strays = connection.execute(
+        "SELECT memory_id FROM codes WHERE memory_id NOT IN (SELECT memory_id FROM vectors)"
+    ).fetchall()
+    found = [row[0] for row in strays]
+    rows: Any = connection.execute(
+        "SELECT v.memory_id, v.vector, c.code FROM vectors AS v "
+        "LEFT JOIN codes AS c ON c.memory_id = v.memory_id "
+        "WHERE length(v.vector) = ? AND (c.code NOT NULL OR coalesce(v.memory_id <= ?, TRUE))",
+        (4 * len(middle), coded_to),
+    )
+    while batch := list(itertools.islice(rows, _COMPARED_AT_ONCE)):
+        stored = {number: code for number, _, code in batch}
+        numbers, vectors = sound([(number, vector) for number, vector, _ in batch])
+        for number, code in zip(numbers.tolist(), of(vectors, middle), strict=True):
+            if code.tobytes() != stored[number]:
+                found.append(number)
+    return found
 
 
 def of(vectors: Vector, centre: Vector) -> Codes:

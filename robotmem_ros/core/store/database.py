@@ -26,7 +26,7 @@ import sqlite_vec
 from robotmem_ros.core.errors import ConfigError, StoreError
 from robotmem_ros.core.filters import Conditions
 from robotmem_ros.core.store import backup, files, schema
-from robotmem_ros.core.store.access import BUSY_TIMEOUT_MS, refuse_cut, translated_errors
+from robotmem_ros.core.store.access import BUSY_TIMEOUT_MS, lost_log, refuse_cut, translated_errors
 
 
 class Connection(apsw.Connection):
@@ -85,6 +85,10 @@ class Database:
     durability: "full" puts each change on disk before it is answered, "normal" leaves that to the
         system.
 
+    Attributes
+    ----------
+    lost_log: a sentence about the write-ahead log if that was missing, else "".
+
     Raises
     ------
     ConfigError: the file or its folder cannot be made or written.
@@ -98,6 +102,7 @@ class Database:
         self._durability = durability
         self.path = str(pathlib.Path(path).expanduser().absolute())
         _make_file(self.path)
+        self.lost_log = lost_log(self.path)
         self._write_lock = threading.Lock()
         self._idle: list[Connection] = []
         self._idle_lock = threading.Condition()
@@ -112,7 +117,7 @@ class Database:
                 self._may_commit = True
                 schema.migrate(self._writer, lambda old: backup.keep_older(self.path, old))
             except BaseException:
-                _close(self._writer)
+                self._leave()
                 raise
             finally:
                 self._may_commit = False
@@ -203,11 +208,11 @@ class Database:
             if self._closed:
                 return
             self._closed = self._stopped = True
-            for connection in (*self._idle, self._writer):
-                if connection is not None:
-                    _close(connection)
+            for connection in self._idle:
+                _close(connection)
             self._idle.clear()
-            self._writer = None
+            if not self._lent:
+                self._leave()
 
     def _take_back(self, connection: Connection | None, sound: bool) -> None:
         """Take back a connection that was lent; one that met an error of SQLite is closed."""
@@ -217,13 +222,31 @@ class Database:
             except apsw.Error:  # of a reader: nothing is lost by it
                 sound = False
         with self._idle_lock:
+            keep = sound and not self._closed and len(self._idle) < _IDLE_READERS
+            if connection is not None:
+                if keep:
+                    self._idle.append(connection)
+                else:
+                    _close(connection)
             self._lent -= 1
             self._idle_lock.notify_all()
-            keep = sound and not self._closed and len(self._idle) < _IDLE_READERS
-            if keep and connection is not None:
-                self._idle.append(connection)
-        if not keep and connection is not None:
-            _close(connection)
+            if self._closed and not self._lent:
+                self._leave()
+
+    def _leave(self) -> None:
+        """Close the writer; if nobody else has the file open, write the log into it for good.
+
+        The file then stands alone and says so in its head, by which a log that is missing can be
+        told from one that is not needed.
+        """
+        writer, self._writer = self._writer, None
+        if writer is None:
+            return
+        with contextlib.suppress(apsw.Error):
+            writer.set_commit_hook(None)
+            writer.set_busy_timeout(0)
+            writer.pragma("journal_mode", "delete")
+        _close(writer)
 
     def _refuse_if_closed(self) -> None:
         if self._closed:
@@ -261,6 +284,9 @@ class Database:
     def _set_up(self, connection: Connection) -> None:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         connection.pragma("journal_mode", "wal")
+        # The log is written into the file and removed when the database is closed in order, and
+        # not whenever a connection is dropped: a log that is missing means something.
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.pragma("synchronous", self._durability)
         connection.pragma("cache_size", -_PAGE_CACHE_KIB)
         connection.pragma("temp_store", "memory")

@@ -333,6 +333,8 @@ class Store:
 
         Each is "" if nothing was seen; check.check sees more.
         """
+        if self._database.lost_log:
+            return self._database.lost_log, ""
         with self._database.read() as connection:
             return glance.glance(connection)
 
