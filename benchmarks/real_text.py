@@ -37,7 +37,7 @@ from robotmem_ros.core.store import Store, Wanted, vectors
 
 QUERIES = 200
 DEPTHS = (10, 20)
-RESCORED = (100, 300, 600, 1000)
+RESCORED = (100, 200, 400, 800)
 
 _SENTENCE = re.compile(r"[A-Z][^`<>{}=|]{28,298}[.!?]")
 
