@@ -23,6 +23,7 @@ from robotmem_ros.core.text import index_tokens
 def opened(path: str) -> Iterator[apsw.Connection]:
     """Open a database file beside the store."""
     connection = apsw.Connection(path)
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # leave the log to its owner
     connection.enable_load_extension(True)
     connection.load_extension(sqlite_vec.loadable_path())
     connection.set_busy_timeout(30_000)

@@ -621,7 +621,7 @@ class RobotMemory:
         damage, disagreement = self._store.glance()
         path = self._store.path
         if damage:
-            self._damage = f"{path} is damaged: {damage}; run: robotmem check {path}"
+            self._damage = f"{path}: {damage}; run: robotmem check {path}"
             _LOG.error("%s", self._damage)
         elif disagreement:
             _LOG.warning("%s of %s; the indexes are made anew", disagreement, path)

@@ -94,6 +94,7 @@ def test_nothing_is_lost_and_it_goes_on_once_cured(
             if source.random() < 0.3:  # while the store is opened, too
                 faults.begin(source.randrange(60), lasts=source.random() < 0.5)
             memory = opened(config, faults)
+            assert not memory._store._database.lost_log
             try:
                 for step in range(2):
                     learner = Learner(memory, f"r{round_}s{step}", round_, ledger.take, step == 0)

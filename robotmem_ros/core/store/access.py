@@ -7,20 +7,15 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
-import time
 from collections.abc import Iterator
 
 import apsw
 
 from robotmem_ros.core.errors import StoreError
-from robotmem_ros.core.store import files
+from robotmem_ros.core.store import schema
 
 BUSY_TIMEOUT_MS = 30_000
 """How long a writer waits for another process before it gives up."""
-
-# The "file format version numbers" of https://sqlite.org/fileformat2.html
-_VERSIONS = slice(18, 20)  # bytes of the file
-_WITH_LOG = b"\x02\x02"
 
 
 class BrokenIndexError(StoreError):
@@ -42,7 +37,7 @@ def open_to_read(path: str) -> Iterator[apsw.Connection]:
         raise StoreError(f"{path} is empty: it holds no memories")
     uri = pathlib.Path(path).absolute().as_uri()
     # Nobody has it open and there is no log to read: SQLite need not make the files it shares.
-    is_alone = not any(os.path.exists(path + end) for end in files.SIDE_FILES)
+    is_alone = not any(os.path.exists(path + end) for end in ("-wal", "-shm"))
     connection = apsw.Connection(
         uri + ("?immutable=1" if is_alone else ""),
         flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI,
@@ -69,25 +64,18 @@ def refuse_cut(connection: apsw.Connection) -> None:
         raise _damaged(path, apsw.CorruptError("its end is cut off"))
 
 
-def lost_log(path: str) -> str:
-    """Return a sentence about the write-ahead log that should be beside a file and is not, or "".
+def has_log(path: str) -> bool:
+    """Return whether there is a write-ahead log beside a file, with or without content."""
+    return os.path.exists(path + "-wal")
 
-    Whoever closes a database last has written its log into the file, and takes it out of the mode
-    that needs one (Database.close); another program that opens it after a crash may not.
-    """
-    log = path + "-wal"
-    for pause in (0.1, 0.0):
-        # Where there is one the file is not opened: closing it would let go of the locks by which
-        # this very process may have it.
-        if os.path.exists(log):
-            return ""
-        with contextlib.suppress(OSError), open(path, "rb") as file:
-            if file.read(_VERSIONS.stop)[_VERSIONS] != _WITH_LOG:
-                return ""
-        time.sleep(pause)  # another process may be opening it at this moment
+
+def lost_log(connection: apsw.Connection) -> str:
+    """Return a sentence if a file that had no log when it was opened needed one, else ""."""
+    if not schema.needs_log(connection):
+        return ""
     return (
-        f"it was not closed, and its write-ahead log {log} is missing: put that back if it is "
-        "elsewhere; without it what was learned last may be lost"
+        f"it was not closed, and its write-ahead log {connection.filename}-wal is missing: put "
+        "that back if it is elsewhere; without it what was learned last may be lost"
     )
 
 

@@ -139,6 +139,7 @@ def save(
                     progress(pages.page_count - pages.remaining, pages.page_count)
                     # At most half of what disk and processor can do is taken from the robot.
                     time.sleep(min(time.monotonic() - start, _LONGEST_PAUSE))
+            schema.set_needs_log(copy, False)
             copy.pragma("journal_mode", "delete")
         finally:
             copy.close()

@@ -17,7 +17,13 @@ import apsw
 
 from robotmem_ros.core.errors import StoreError
 from robotmem_ros.core.store import codes, records, rows, schema
-from robotmem_ros.core.store.access import lost_log, open_to_read, refuse_cut, translated_errors
+from robotmem_ros.core.store.access import (
+    has_log,
+    lost_log,
+    open_to_read,
+    refuse_cut,
+    translated_errors,
+)
 from robotmem_ros.core.store.backup import Progress, nothing
 from robotmem_ros.core.store.comparison import IndexComparison
 from robotmem_ros.core.store.database import Connection
@@ -53,12 +59,13 @@ def check(path: str, progress: Progress = nothing) -> Checked:
     ------
     StoreError: it cannot be opened, is not ours or too new.
     """
-    missing = lost_log(path)
+    had_log = has_log(path)
     with translated_errors(path), open_to_read(path) as connection:
         schema.check(connection)
         refuse_cut(connection)
         connection.execute("BEGIN")
         found = _Check(connection, progress).run(path)
+        missing = "" if had_log else lost_log(connection)
     if missing:
         found = dataclasses.replace(found, damages=(missing, *found.damages))
     return found

@@ -26,7 +26,13 @@ import sqlite_vec
 from robotmem_ros.core.errors import ConfigError, StoreError
 from robotmem_ros.core.filters import Conditions
 from robotmem_ros.core.store import backup, files, schema
-from robotmem_ros.core.store.access import BUSY_TIMEOUT_MS, lost_log, refuse_cut, translated_errors
+from robotmem_ros.core.store.access import (
+    BUSY_TIMEOUT_MS,
+    has_log,
+    lost_log,
+    refuse_cut,
+    translated_errors,
+)
 
 
 class Connection(apsw.Connection):
@@ -71,6 +77,7 @@ class Connection(apsw.Connection):
 
 _IDLE_READERS = 8
 _GIVEN_BACK_SECONDS = 0.5  # those who were reading get so long to end
+_LEFT_MS = 1_000  # for which another process may keep the log from being put away
 _STEPS = 20_000  # of SQLite's machine, some milliseconds, after which a reader sees a close
 _PAGE_CACHE_KIB = 16_384
 
@@ -102,7 +109,6 @@ class Database:
         self._durability = durability
         self.path = str(pathlib.Path(path).expanduser().absolute())
         _make_file(self.path)
-        self.lost_log = lost_log(self.path)
         self._write_lock = threading.Lock()
         self._idle: list[Connection] = []
         self._idle_lock = threading.Condition()
@@ -143,11 +149,12 @@ class Database:
             self._refuse_if_closed()
             if self._writer is None:
                 self._writer = self._make_writer()
-            writer, keep = self._writer, False
+            writer, keep, is_first = self._writer, False, False
             try:
                 writer.execute("BEGIN IMMEDIATE")
                 try:
                     yield writer
+                    is_first = schema.set_needs_log(writer, True)
                     self._may_commit = True
                     writer.execute("COMMIT")
                 except BaseException as error:
@@ -164,6 +171,10 @@ class Database:
                     # disk some of what was rolled back is left there, and would be written later.
                     _close(writer)
                     self._writer = None
+                elif is_first:
+                    # So that the file itself tells that it needs the log.
+                    with contextlib.suppress(apsw.Error):
+                        writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
@@ -234,18 +245,20 @@ class Database:
                 self._leave()
 
     def _leave(self) -> None:
-        """Close the writer; if nobody else has the file open, write the log into it for good.
+        """Close the writer; if nobody else has the file open, the log goes into it.
 
-        The file then stands alone and says so in its head, by which a log that is missing can be
-        told from one that is not needed.
+        Before that the file is told that it needs no log. Whoever writes later says so again.
         """
         writer, self._writer = self._writer, None
         if writer is None:
             return
         with contextlib.suppress(apsw.Error):
-            writer.set_commit_hook(None)
-            writer.set_busy_timeout(0)
-            writer.pragma("journal_mode", "delete")
+            writer.set_busy_timeout(_LEFT_MS)
+            writer.execute("BEGIN IMMEDIATE")
+            schema.set_needs_log(writer, False)
+            self._may_commit = True
+            writer.execute("COMMIT")
+            writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         _close(writer)
 
     def _refuse_if_closed(self) -> None:
@@ -254,11 +267,13 @@ class Database:
 
     def _check(self) -> None:
         """Refuse a file that is not ours before anything is written to it."""
+        had_log = has_log(self.path)
         connection = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READONLY)
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         try:
             schema.check(connection)
             refuse_cut(connection)
+            self.lost_log = "" if had_log else lost_log(connection)
         finally:
             _close(connection)
 
@@ -284,8 +299,8 @@ class Database:
     def _set_up(self, connection: Connection) -> None:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         connection.pragma("journal_mode", "wal")
-        # The log is written into the file and removed when the database is closed in order, and
-        # not whenever a connection is dropped: a log that is missing means something.
+        # The log goes when the database is closed in order, and not whenever a connection is
+        # dropped: a log that is missing means something.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.pragma("synchronous", self._durability)
         connection.pragma("cache_size", -_PAGE_CACHE_KIB)

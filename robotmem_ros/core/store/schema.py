@@ -245,6 +245,13 @@ CREATE TRIGGER IF NOT EXISTS memories_logged_update AFTER UPDATE OF superseded_b
 END;
 """
 
+_LOG_STATE = """
+-- Whether what is in the write-ahead log may be missing here: set in the file itself with the
+-- first change, and taken back when the file is closed in order.
+CREATE TABLE IF NOT EXISTS log_state (is_needed INTEGER NOT NULL);
+INSERT INTO log_state SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM log_state);
+"""
+
 TRUTH = (
     "memories",
     "texts",
@@ -282,14 +289,34 @@ def _follow_facts_and_code_vectors(connection: apsw.Connection) -> None:
         pass
 
 
-MIGRATIONS: tuple[tuple[str, Callable[[apsw.Connection], None]], ...] = (
+MIGRATIONS: tuple[tuple[str, Callable[[apsw.Connection], object]], ...] = (
     ("create_tables", _create_tables),
     ("follow_facts_and_code_vectors", _follow_facts_and_code_vectors),
     ("tell_arrays_apart", attributes.encode_arrays_anew),
+    ("tell_a_lost_log", lambda connection: connection.execute(_LOG_STATE)),
 )
 """Every step from an empty file to the current schema, in order; the version is their number."""
 
 VERSION = len(MIGRATIONS)
+
+
+def needs_log(connection: apsw.Connection) -> bool:
+    """Return whether a file was not closed in order, as far as it knows without its log."""
+    try:
+        return bool(connection.execute("SELECT is_needed FROM log_state").get)
+    except apsw.SQLError:
+        return False  # it is older than this table, or has lost it
+
+
+def set_needs_log(connection: apsw.Connection, is_needed: bool) -> bool:
+    """Write down whether a file needs its log; return whether that changed."""
+    try:
+        connection.execute(
+            "UPDATE log_state SET is_needed = ?1 WHERE is_needed <> ?1", (is_needed,)
+        )
+    except apsw.SQLError:
+        return False
+    return connection.changes() > 0
 
 
 def check(connection: apsw.Connection) -> None:
@@ -381,7 +408,7 @@ def renew_indexes(connection: apsw.Connection) -> None:
         connection.execute(f"DROP TABLE IF EXISTS {table}")
     # A trigger would log each memory that is marked below.
     connection.execute("DROP TRIGGER IF EXISTS memories_logged_update")
-    connection.execute(_INDEX_TABLES + _VECTOR_TABLES + _CODE_TABLES)
+    connection.execute(_INDEX_TABLES + _VECTOR_TABLES + _CODE_TABLES + _LOG_STATE)
     connection.execute("DELETE FROM vectors WHERE memory_id NOT IN (SELECT id FROM memories)")
     connection.execute(
         "INSERT OR IGNORE INTO unembedded SELECT id FROM memories "
