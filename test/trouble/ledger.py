@@ -9,7 +9,7 @@ import deeds
 import soundness
 
 from robotmem_ros.core.model import Memory, MemoryType
-from robotmem_ros.core.store import schema
+from robotmem_ros.core.store import access, schema
 
 Key = tuple[str, int]
 
@@ -62,10 +62,13 @@ class Ledger:
 
     def check(self, path: str) -> tuple[int, list[str]]:
         """Return how many memories a store holds, and what is wrong with it."""
+        had_log = access.has_log(path)
         with soundness.opened(path) as connection:
             if connection.pragma("user_version") < schema.VERSION:  # killed while it was made
                 return 0, [f"all {self.answered} answers are lost"] if self.answered else []
             found = soundness.problems(connection)
+            if not had_log and schema.needs_log(connection):
+                found.append("the file says that it needs a log, and there is none")
             memories = soundness.stored(connection)
             found += self._of_episodes(connection)
         return len(memories), found + self.of_memories(list(memories.values()))
